@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 
 	"github.com/gofiber/fiber/v2"
@@ -23,7 +22,7 @@ func (s *Server) admit(to access) fiber.Handler {
 		if err := s.checkKey(c, r, to); err != nil {
 			return err
 		}
-		r.ctx, r.cancel = context.WithTimeout(s.alive, s.with.SendDeadline)
+		r.ctx = s.deadlines.from(r.began)
 		if err := s.enter(c, r, to); err != nil {
 			return err
 		}
@@ -41,7 +40,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	case operators:
 		keys = s.with.AdminKeys
 	}
-	if keys.IsZero() {
+	if keys.IsZero() && s.with.APIKeys.IsZero() {
 		return s.checkLocal(&c.Request().Header)
 	}
 	if r.shown == to {
@@ -49,10 +48,12 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 		return nil
 	}
 	p := &problem{kind: unauthorized}
-	switch r.shown {
-	case applications:
+	switch {
+	case keys.IsZero():
+		p.detail = "No admin keys are set at this node, so its operator routes are disabled."
+	case r.shown == applications:
 		p.detail = "This is an API key. This route needs an admin key."
-	case operators:
+	case r.shown == operators:
 		p.detail = "This is an admin key. This route needs an API key."
 	}
 	return p

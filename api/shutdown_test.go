@@ -94,19 +94,24 @@ type gated struct {
 
 func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
 
-func (g *gated) Begin(context.Context, address.Address, address.Address) (delivery.Transaction, error) {
-	return g, nil
+func (g *gated) Begin(ctx context.Context, _, _ address.Address) (delivery.Transaction, error) {
+	return gatedTransaction{g, ctx}, nil
 }
 
-func (*gated) Abort() {}
+type gatedTransaction struct {
+	*gated
+	ctx context.Context
+}
 
-func (g *gated) Commit(ctx context.Context, _ []byte) (relay.Receipt, error) {
+func (gatedTransaction) Abort() {}
+
+func (g gatedTransaction) Commit([]byte) (relay.Receipt, error) {
 	g.entered <- struct{}{}
 	select {
 	case <-g.leave:
 		return relay.Receipt{}, nil
-	case <-ctx.Done():
-		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: ctx.Err()}
+	case <-g.ctx.Done():
+		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: g.ctx.Err()}
 	}
 }
 
@@ -159,6 +164,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 
 // Silent connections and unfinished requests delay a shutdown by their timeout only.
 func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	const grace, short = 8 * time.Second, 2 * time.Second
 	for name, tt := range map[string]struct {
 		said   string

@@ -15,8 +15,9 @@ import (
 
 // disk keeps all records in SQLite, with Ristretto in front to answer fast.
 //
-// One goroutine writes. An update takes its step, puts the new record in order to be written,
-// and waits; until it is written, other calls find it among the pending ones.
+// One goroutine reads and writes the file. An update takes its step and puts the new record in
+// order to be written, where other calls find it until it is; it is written when a caller waits for
+// it, together with all that came before.
 //
 // Ristretto may drop a Set, miss a key that was just set, and keep the first of two values. So
 // each update counts up the generation of its key, and a remembered record counts only in the
@@ -31,11 +32,9 @@ type disk struct {
 	seed        maphash.Seed
 	generations [1 << 16]atomic.Uint32
 	shards      [1 << 10]shard
-	reading     chan struct{} // full of queries
-	queue       chan *write
-	calls       sync.RWMutex // read-locked by each call, locked for good by close
-	quit        chan struct{}
-	background  sync.WaitGroup
+	queue       chan job
+	calls       sync.RWMutex  // read-locked by each call that uses the queue, locked for good by close
+	ended       chan struct{} // closed when the queue is empty for good
 }
 
 // remembered is a record and the generation in which it was the newest of its key.
@@ -51,18 +50,35 @@ type shard struct {
 	pending map[string]*write // the newest of each key
 }
 
-// write is a change that waits to be written. Without a key it removes expired records.
+// job is a change to be written, a query to be answered, or, without either, a caller who waits
+// until all changes before are written.
+type job struct {
+	write *write
+	query func()
+}
+
+// write is a change that waits to be written.
 type write struct {
-	key string
+	disk *disk
+	key  string
 	record
 	generation uint32
-	expired    keyRange
 
 	done chan struct{} // closed when it is written or has failed
 	err  error
 }
 
+// wait has the change written.
 func (w *write) wait(ctx context.Context) error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+	}
+	if w.disk.calls.TryRLock() { // else close has all written
+		_ = w.disk.enqueue(job{})
+		w.disk.calls.RUnlock()
+	}
 	select {
 	case <-w.done:
 		return w.err
@@ -72,9 +88,8 @@ func (w *write) wait(ctx context.Context) error {
 }
 
 const (
-	maxReading = 4     // queries at once, so that a drive that hangs holds up no more
-	maxQueued  = 16384 // changes that wait to be written
-	maxWrites  = 1024  // changes in one transaction
+	maxQueued = 16384 // jobs
+	maxWrites = 1024  // changes in one transaction
 )
 
 var errBusy = errors.New("too many changes are waiting to be written")
@@ -85,8 +100,7 @@ func openDisk(o Options) (*disk, error) {
 		return nil, err
 	}
 	d := &disk{
-		now: o.Now, log: o.Log, dir: dir, seed: maphash.MakeSeed(), reading: make(chan struct{}, maxReading),
-		queue: make(chan *write, maxQueued), quit: make(chan struct{}),
+		now: o.Now, log: o.Log, dir: dir, seed: maphash.MakeSeed(), queue: make(chan job, maxQueued), ended: make(chan struct{}),
 	}
 	for i := range d.shards {
 		d.shards[i] = shard{step: make(chan struct{}, 1), pending: map[string]*write{}}
@@ -94,8 +108,7 @@ func openDisk(o Options) (*disk, error) {
 	if err := d.open(o); err != nil {
 		return nil, errors.Join(err, d.closeFiles())
 	}
-	d.background.Go(d.writeQueue)
-	d.background.Go(d.sweepUntilClosed)
+	go d.work()
 	return d, nil
 }
 
@@ -144,7 +157,7 @@ func (d *disk) current(ctx context.Context, key string) (record, *write, error) 
 	if w != nil {
 		return w.record, w, nil
 	}
-	r, err := read(ctx, d, func() (record, error) { return d.db.get(key) })
+	r, err := query(ctx, d, func() (record, error) { return d.db.get(key) })
 	if err == nil && r.value != nil {
 		d.remember(key, r, before)
 	}
@@ -159,10 +172,6 @@ func (d *disk) remember(key string, r record, generation uint32) {
 }
 
 func (d *disk) update(ctx context.Context, key string, step Step) error {
-	if !d.calls.TryRLock() {
-		return ErrClosed
-	}
-	defer d.calls.RUnlock()
 	w, err := d.change(ctx, key, step)
 	if err != nil || w == nil || w.add(ctx) {
 		return err
@@ -173,6 +182,10 @@ func (d *disk) update(ctx context.Context, key string, step Step) error {
 // change takes a step, and returns the write that makes durable what came out of it; nil if
 // that is durable.
 func (d *disk) change(ctx context.Context, key string, step Step) (*write, error) {
+	if !d.calls.TryRLock() {
+		return nil, ErrClosed
+	}
+	defer d.calls.RUnlock()
 	generation, s := d.slots(key)
 	select {
 	case s.step <- struct{}{}:
@@ -190,87 +203,117 @@ func (d *disk) change(ctx context.Context, key string, step Step) (*write, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &write{key: key, record: next, generation: generation.Add(1), done: make(chan struct{})}
-	if err := d.enqueue(w); err != nil {
+	w := &write{disk: d, key: key, record: next, generation: generation.Add(1), done: make(chan struct{})}
+	if err := d.enqueue(job{write: w}); err != nil {
 		return nil, err
 	}
 	s.pending[key] = w
 	return w, nil
 }
 
-func (d *disk) enqueue(w *write) error {
+func (d *disk) enqueue(j job) error {
 	select {
-	case d.queue <- w:
+	case d.queue <- j:
 		return nil
 	default:
 		return errBusy
 	}
 }
 
-// writeQueue writes what is in the queue, as much as possible in one transaction.
-func (d *disk) writeQueue() {
+// query answers a query for as long as ctx lasts.
+func query[T any](ctx context.Context, d *disk, run func() (T, error)) (result T, err error) {
+	done := make(chan struct{})
+	var found T
+	var failed error
+	if err := d.enqueue(job{query: func() { found, failed = run(); close(done) }}); err != nil {
+		return result, err
+	}
+	select {
+	case <-done:
+		return found, failed
+	case <-ctx.Done():
+		return result, ctx.Err()
+	}
+}
+
+// sweepInterval is how often changes are written that no caller waits for, and at least a page of
+// records is checked for expired ones. Two are checked for each that is written besides, so that
+// the expired ones stay fewer than the others.
+const sweepInterval = 250 * time.Millisecond
+
+// work does the jobs until the queue is closed.
+func (d *disk) work() {
+	defer close(d.ended)
 	refusing := outage{log: d.log, begins: "the data directory takes no writes", ends: "the data directory takes writes again"}
-	for first := range d.queue {
-		all := append(make([]*write, 0, 16), first)
-		for len(all) < maxWrites && len(d.queue) > 0 {
-			all = append(all, <-d.queue)
-		}
-		err := d.db.write(all)
-		refusing.report(err)
-		// A damaged page fails only the changes that touch it.
-		alone := err != nil && len(all) > 1 && !errors.Is(err, ErrFull)
-		for _, w := range all {
-			if alone {
-				err = d.db.write([]*write{w})
+	failing := outage{log: d.log, begins: "expired records cannot be removed", ends: "expired records are removed again"}
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	var writes []*write
+	sweepFrom, unswept := "", 0
+	for open := true; open; {
+		awaited := false
+		select {
+		case j, more := <-d.queue:
+			open, awaited = more, d.do(j, &writes) || !more
+			for n := len(d.queue); n > 0 && len(writes) < maxWrites; n-- {
+				awaited = d.do(<-d.queue, &writes) || awaited
 			}
-			d.settle(w, err)
+		case <-ticker.C:
+			awaited, unswept = true, unswept+page
+		}
+		if len(writes) > 0 && (awaited || len(writes) >= maxWrites) {
+			refusing.report(d.write(writes))
+			unswept += 2 * len(writes)
+			writes = nil
+		}
+		for ; unswept >= page; unswept -= page {
+			var err error
+			sweepFrom, err = d.db.sweep(sweepFrom, d.now()-grace)
+			failing.report(err)
 		}
 	}
+}
+
+// do answers a query, or keeps a change to be written, and reports whether a caller waits until
+// the changes are.
+func (d *disk) do(j job, writes *[]*write) (awaited bool) {
+	switch {
+	case j.query != nil:
+		j.query()
+	case j.write != nil:
+		*writes = append(*writes, j.write)
+	default:
+		return true
+	}
+	return false
+}
+
+// write makes all changes in one transaction. A damaged page fails only those that touch it.
+func (d *disk) write(all []*write) error {
+	err := d.db.write(all)
+	alone := err != nil && len(all) > 1 && !errors.Is(err, ErrFull)
+	for _, w := range all {
+		w.err = err
+		if alone {
+			w.err = d.db.write([]*write{w})
+		}
+		d.settle(w)
+	}
+	return err
 }
 
 // settle ends a write.
-func (d *disk) settle(w *write, err error) {
-	if w.err = err; w.key != "" {
-		if err == nil && w.value != nil {
-			d.remember(w.key, w.record, w.generation)
-		}
-		_, s := d.slots(w.key)
-		s.mu.Lock()
-		if s.pending[w.key] == w {
-			delete(s.pending, w.key)
-		}
-		s.mu.Unlock()
+func (d *disk) settle(w *write) {
+	if w.err == nil && w.value != nil {
+		d.remember(w.key, w.record, w.generation)
 	}
+	_, s := d.slots(w.key)
+	s.mu.Lock()
+	if s.pending[w.key] == w {
+		delete(s.pending, w.key)
+	}
+	s.mu.Unlock()
 	close(w.done)
-}
-
-// read runs a query for as long as ctx lasts.
-func read[T any](ctx context.Context, d *disk, query func() (T, error)) (result T, err error) {
-	select {
-	case d.reading <- struct{}{}:
-	case <-ctx.Done():
-		return result, ctx.Err()
-	}
-	if ctx.Done() == nil {
-		defer func() { <-d.reading }()
-		return query()
-	}
-	type answer struct {
-		result T
-		err    error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		result, err := query()
-		<-d.reading
-		answered <- answer{result, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.result, a.err
-	case <-ctx.Done():
-		return result, ctx.Err()
-	}
 }
 
 func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byte) bool) error {
@@ -278,7 +321,7 @@ func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byt
 		if !d.calls.TryRLock() {
 			return ErrClosed
 		}
-		rows, err := read(ctx, d, func() ([]row, error) { return d.db.list(prefix, from) })
+		rows, err := query(ctx, d, func() ([]row, error) { return d.db.list(prefix, from) })
 		d.calls.RUnlock()
 		if err != nil {
 			return err
@@ -303,61 +346,15 @@ func (d *disk) ready(ctx context.Context) error {
 	})
 }
 
-const (
-	sweepInterval = time.Second
-	// sweepRecords is how many records are checked in each interval, and twice as many as
-	// were written besides, so that the expired ones stay fewer than the others.
-	sweepRecords = 1000
-	// grace is how long an expired record is kept, so that a clock that is ahead for less
-	// than that forgets nothing.
-	grace = int64(time.Hour / time.Millisecond)
-)
-
-// sweepUntilClosed removes expired records a page at a time, all around the file.
-func (d *disk) sweepUntilClosed() {
-	failing := outage{log: d.log, begins: "expired records cannot be removed", ends: "expired records are removed again"}
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for from := ""; ; {
-		select {
-		case <-d.quit:
-			close(d.queue) // no call and no sweep can use it any more
-			return
-		case <-ticker.C:
-		}
-		for left := sweepRecords + 2*d.db.written.Swap(0); left > 0; left -= page {
-			next, err := d.sweep(from)
-			failing.report(err)
-			if from = next; err != nil || from == "" {
-				break
-			}
-		}
-	}
-}
-
-// sweep removes what has expired on the page at from, and returns where the next begins.
-func (d *disk) sweep(from string) (next string, err error) {
-	ctx := context.Background()
-	r, err := read(ctx, d, func() (keyRange, error) { return d.db.page(from) })
-	if err != nil {
-		return from, err
-	}
-	r.before = d.now() - grace
-	w := &write{expired: r, done: make(chan struct{})}
-	if err = d.enqueue(w); err == nil {
-		err = w.wait(ctx)
-	}
-	if err != nil {
-		return from, err
-	}
-	return r.to, nil
-}
+// grace is how long an expired record is kept, so that a clock that is ahead for less than that
+// forgets nothing.
+const grace = int64(time.Hour / time.Millisecond)
 
 // close waits for calls in progress and for their pending writes.
 func (d *disk) close() error {
 	d.calls.Lock() // never unlocked: later calls find it closed
-	close(d.quit)
-	d.background.Wait()
+	close(d.queue)
+	<-d.ended
 	return d.closeFiles()
 }
 
@@ -365,9 +362,6 @@ func (d *disk) close() error {
 func (d *disk) closeFiles() error {
 	if d.hot != nil {
 		d.hot.Close()
-	}
-	for range maxReading {
-		d.reading <- struct{}{} // when no query is left
 	}
 	var err error
 	if d.db != nil {

@@ -324,7 +324,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	d := s.records.(*disk)
 	left := func() (n int) {
 		for from := ""; ; {
-			next, err := d.sweep(from)
+			next, err := d.db.sweep(from, now.Load()-grace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +332,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 				break
 			}
 		}
-		if err := d.db.readers.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
+		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -355,7 +355,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 // hang holds up all writes until the function that it returns is called.
 func hang(t *testing.T, s *Store) (release func()) {
 	t.Helper()
-	other, err := connect(s.records.(*disk).db.path, 1)
+	other, err := connect(s.records.(*disk).db.path)
 	if err == nil {
 		_, err = other.Exec("BEGIN IMMEDIATE")
 	}
@@ -444,6 +444,18 @@ func TestBatch_Updates_WaitTogether(t *testing.T) {
 		}
 		expect(t, a, "key", "123")
 		expect(t, b, "key", "x")
+	})
+}
+
+func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir()})
+	batched, _ := Batch(ctx)
+	if err := appendTo(batched, s.Table("t"), "key", "1"); err != nil {
+		t.Fatal(err)
+	}
+	servertest.Eventually(t, "the change to be written", func() bool {
+		r, err := s.records.(*disk).db.get("t/key")
+		return err == nil && string(r.value) == "1"
 	})
 }
 

@@ -9,16 +9,15 @@ import (
 )
 
 // memory keeps all records in maps, no more than most bytes of them. Each write checks a few
-// records of its own shard and of one other, and removes those that have expired, so that they
-// do not pile up; a write that finds no room checks all of them.
+// records of its shard, and removes those that have expired, so that they do not pile up; a write
+// that finds no room checks all records.
 type memory struct {
 	now    func() int64
 	most   int64
 	used   atomic.Int64
 	closed atomic.Bool
 	seed   maphash.Seed
-	next   atomic.Uint64 // the shard that the next write sweeps
-	swept  atomic.Int64  // when all were
+	swept  atomic.Int64 // when all records were checked
 	shards [64]memoryShard
 }
 
@@ -56,34 +55,29 @@ func (m *memory) get(_ context.Context, key string) ([]byte, error) {
 }
 
 func (m *memory) update(_ context.Context, key string, step Step) error {
-	const few = 8
 	if m.closed.Load() {
 		return ErrClosed
 	}
-	changed, err := m.try(key, step)
-	if !changed {
-		return nil
-	}
-	m.sweep(&m.shards[m.next.Add(1)%uint64(len(m.shards))], few)
-	m.sweep(m.shard(key), few)
+	err := m.try(key, step)
 	if err == ErrFull {
 		m.sweepAll()
-		_, err = m.try(key, step)
+		err = m.try(key, step)
 	}
 	return err
 }
 
-// try takes the step, and reports whether it changes the record; ErrFull if there is no room for
-// that.
-func (m *memory) try(key string, step Step) (changed bool, err error) {
+// try takes the step, and returns ErrFull if there is no room for what it changes.
+func (m *memory) try(key string, step Step) error {
+	const few = 8
 	s := m.shard(key)
 	s.Lock()
 	defer s.Unlock()
 	old, found := s.records[key]
 	next, changed := old.apply(m.now(), step)
 	if !changed {
-		return false, nil
+		return nil
 	}
+	defer m.sweep(s, few)
 	grown := int64(0)
 	if found {
 		grown -= cost(key, old.value)
@@ -93,20 +87,18 @@ func (m *memory) try(key string, step Step) (changed bool, err error) {
 	}
 	if used := m.used.Add(grown); used > m.most && grown > 0 {
 		m.used.Add(-grown)
-		return true, ErrFull
+		return ErrFull
 	}
 	if next.value == nil {
 		delete(s.records, key)
 	} else {
 		s.records[key] = next
 	}
-	return true, nil
+	return nil
 }
 
-// sweep checks up to count records of a shard, which a map gives in random order.
+// sweep checks up to count records of a shard that is locked. A map gives them in random order.
 func (m *memory) sweep(s *memoryShard, count int) {
-	s.Lock()
-	defer s.Unlock()
 	now := m.now()
 	for key, r := range s.records {
 		if count--; count < 0 {
@@ -119,17 +111,19 @@ func (m *memory) sweep(s *memoryShard, count int) {
 	}
 }
 
-// sweepAll checks all records, at most once a second, and reports whether it did.
-func (m *memory) sweepAll() bool {
+// sweepAll checks all records, at most once a second.
+func (m *memory) sweepAll() {
 	const second = 1000
 	now, swept := m.now(), m.swept.Load()
 	if swept != 0 && now >= swept && now < swept+second || !m.swept.CompareAndSwap(swept, max(now, 1)) {
-		return false
+		return
 	}
 	for i := range m.shards {
-		m.sweep(&m.shards[i], len(m.shards[i].records)+1)
+		s := &m.shards[i]
+		s.Lock()
+		m.sweep(s, len(s.records))
+		s.Unlock()
 	}
-	return true
 }
 
 // each copies one shard at a time, so that visit runs without a lock.
@@ -165,10 +159,13 @@ func (m *memory) live(s *memoryShard, prefix string) (all []row) {
 // ready returns ErrFull when there is no room for another small record.
 func (m *memory) ready(context.Context) error {
 	const small = 2 * overhead
-	switch {
-	case m.closed.Load():
+	if m.closed.Load() {
 		return ErrClosed
-	case m.used.Load()+small > m.most && (!m.sweepAll() || m.used.Load()+small > m.most):
+	}
+	if m.used.Load()+small > m.most {
+		m.sweepAll()
+	}
+	if m.used.Load()+small > m.most {
 		return ErrFull
 	}
 	return nil

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"context"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,14 +23,13 @@ const schema = `CREATE TABLE IF NOT EXISTS records (
 // page is how many records are read at once by what reads many.
 const page = 256
 
-// database is the SQLite file. One goroutine writes, and several read.
+// database is the SQLite file, on one connection: that of another one would read its pages anew
+// after each change.
 type database struct {
-	path            string
-	writer, readers *sql.DB
-	written         atomic.Int64 // changes, since a sweep last took it
+	path string
+	conn *sql.DB
 
-	begin, commit, rollback, put, remove, expire *sql.Stmt // of the writer
-	one, many, behind                            *sql.Stmt // of the readers
+	begin, commit, rollback, put, remove, expire, one, many, pageEnd *sql.Stmt
 }
 
 func openDatabase(path string, sync bool) (*database, error) {
@@ -48,43 +45,36 @@ func (db *database) open(sync bool) (err error) {
 	if sync {
 		synchronous = "synchronous(FULL)"
 	}
-	if db.writer, err = connect(db.path, 1, "busy_timeout(5000)", "page_size(4096)", "journal_mode(WAL)", synchronous,
+	if db.conn, err = connect(db.path, "busy_timeout(5000)", "page_size(4096)", "journal_mode(WAL)", synchronous,
 		"cache_size(-8192)", "wal_autocheckpoint(4000)", "journal_size_limit(33554432)", "temp_store(MEMORY)"); err != nil {
 		return err
 	}
 	if err := db.check(); err != nil {
 		return err
 	}
-	if _, err := db.writer.Exec(schema); err != nil {
+	if _, err := db.conn.Exec(schema); err != nil {
 		return err
 	}
-	if db.readers, err = connect(db.path, maxReading, "busy_timeout(5000)", "query_only(ON)", "cache_size(-1024)"); err != nil {
-		return err
-	}
-	for _, s := range []struct {
-		statement **sql.Stmt
-		of        *sql.DB
-		text      string
-	}{
-		{&db.begin, db.writer, "BEGIN IMMEDIATE"},
-		{&db.commit, db.writer, "COMMIT"},
-		{&db.rollback, db.writer, "ROLLBACK"},
-		{&db.put, db.writer, "INSERT OR REPLACE INTO records (key, expires, value, sum) VALUES (?, ?, ?, ?)"},
-		{&db.remove, db.writer, "DELETE FROM records WHERE key = ?"},
-		{&db.expire, db.writer, "DELETE FROM records WHERE key >= ? AND key < ? AND expires <= ?"},
-		{&db.one, db.readers, "SELECT key, expires, value, sum FROM records WHERE key = ?"},
-		{&db.many, db.readers, fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page)},
-		{&db.behind, db.readers, fmt.Sprintf("SELECT key FROM records WHERE key >= ? ORDER BY key LIMIT 1 OFFSET %d", page)},
+	for statement, text := range map[**sql.Stmt]string{
+		&db.begin:    "BEGIN IMMEDIATE",
+		&db.commit:   "COMMIT",
+		&db.rollback: "ROLLBACK",
+		&db.put:      "INSERT OR REPLACE INTO records (key, expires, value, sum) VALUES (?, ?, ?, ?)",
+		&db.remove:   "DELETE FROM records WHERE key = ?",
+		&db.expire:   "DELETE FROM records WHERE key > ? AND key <= ? AND expires <= ?",
+		&db.one:      "SELECT key, expires, value, sum FROM records WHERE key = ?",
+		&db.many:     fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page),
+		&db.pageEnd:  fmt.Sprintf("SELECT coalesce(max(key), '') FROM (SELECT key FROM records WHERE key > ? ORDER BY key LIMIT %d)", page),
 	} {
-		if *s.statement, err = s.of.PrepareContext(context.Background(), s.text); err != nil {
+		if *statement, err = db.conn.Prepare(text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// connect makes the connections to a database. Its path may contain anything.
-func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+// connect makes one connection to a database. Its path may contain anything.
+func connect(path string, pragmas ...string) (*sql.DB, error) {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive of Windows
@@ -93,26 +83,23 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
+	db.SetMaxOpenConns(1)
 	return db, nil
 }
 
-// close closes the readers first, as the last connection merges the log into the database.
-func (db *database) close() (err error) {
-	for _, pool := range []*sql.DB{db.readers, db.writer} {
-		if pool != nil {
-			err = errors.Join(err, pool.Close())
-		}
+// close merges the log into the database.
+func (db *database) close() error {
+	if db.conn == nil {
+		return nil
 	}
-	return databaseError(err, db.path)
+	return databaseError(db.conn.Close(), db.path)
 }
 
 // check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
 // or the order of its keys are damaged.
 func (db *database) check() error {
 	var found string
-	if err := db.writer.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
+	if err := db.conn.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
 		return err
 	}
 	if found != "ok" {
@@ -122,13 +109,7 @@ func (db *database) check() error {
 }
 
 // write makes all changes or none.
-func (db *database) write(all []*write) error {
-	err := db.transaction(all)
-	if err == nil {
-		db.written.Add(int64(len(all)))
-	}
-	return databaseError(err, db.path)
-}
+func (db *database) write(all []*write) error { return databaseError(db.transaction(all), db.path) }
 
 func (db *database) transaction(all []*write) (err error) {
 	if len(all) == 1 {
@@ -152,40 +133,24 @@ func (db *database) transaction(all []*write) (err error) {
 }
 
 func (db *database) change(w *write) (err error) {
-	switch {
-	case w.key == "":
-		_, err = db.expire.Exec(w.expired.from, w.expired.end(), w.expired.before)
-	case w.value == nil:
+	if w.value == nil {
 		_, err = db.remove.Exec(w.key)
-	default:
+	} else {
 		_, err = db.put.Exec(w.key, w.expires, w.value, checksum(w.key, w.record))
 	}
 	return err
 }
 
-// keyRange is the keys from one on and before another, which is empty for the end of the table,
-// and the expiry up to which their records go.
-type keyRange struct {
-	from, to string
-	before   int64
-}
-
-// end is to as SQLite compares it: a blob comes after every text.
-func (r keyRange) end() any {
-	if r.to == "" {
-		return []byte{}
+// sweep removes what expired before a moment from the page of keys that follows one, and returns
+// the last key of the page; empty behind the last page.
+func (db *database) sweep(after string, before int64) (last string, err error) {
+	if err = db.pageEnd.QueryRow(after).Scan(&last); err == nil && last != "" {
+		_, err = db.expire.Exec(after, last, before)
 	}
-	return r.to
-}
-
-// page is the range of a page of keys.
-func (db *database) page(from string) (keyRange, error) {
-	r := keyRange{from: from}
-	err := db.behind.QueryRow(from).Scan(&r.to)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+	if err != nil {
+		return after, databaseError(err, db.path)
 	}
-	return r, databaseError(err, db.path)
+	return last, nil
 }
 
 // row is a record with its key.

@@ -106,7 +106,7 @@ func (f *fakeRelay) Begin(context.Context, address.Address, address.Address) (Tr
 	return f, nil
 }
 
-func (f *fakeRelay) Commit(context.Context, []byte) (relay.Receipt, error) {
+func (f *fakeRelay) Commit([]byte) (relay.Receipt, error) {
 	f.committed++
 	return relay.Receipt{}, f.commit
 }

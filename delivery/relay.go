@@ -16,7 +16,7 @@ type Relay interface {
 
 // Transaction is a mail that a relay is ready for; *relay.Tx is one.
 type Transaction interface {
-	Commit(ctx context.Context, text []byte) (relay.Receipt, error)
+	Commit(text []byte) (relay.Receipt, error)
 	Abort()
 }
 

@@ -138,7 +138,7 @@ func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
 		if err := a.handOver(ctx); err != nil {
 			return err
 		}
-		_, err = tx.Commit(ctx, mail.Bytes)
+		_, err = tx.Commit(mail.Bytes)
 	}
 	a.service.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
 	return err

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -58,7 +57,7 @@ func TestInbox_ManyEmails_AreFoundReadAndRestored(t *testing.T) {
 	for _, width := range []int64{390, 1280} {
 		v.size(width, 800)
 		v.visit(s.URL + "/inbox")
-		v.reads("badge", "60")
+		v.isTrue(`document.querySelectorAll("#mails li").length === 60`)
 		if high := get[float64](v, "document.documentElement.scrollHeight"); high > 1200 {
 			t.Errorf("at %d px the page is %v px high", width, high)
 		}
@@ -104,22 +103,7 @@ func TestInbox_Phone_LeadsBackToTheList(t *testing.T) {
 	v.visit(s.URL + "/inbox")
 	v.click("#mails button")
 	v.reads("subject", "is your code")
-	const lineStarts = `(() => {
-		const { textContent: text, firstChild } = rcpt, tops = [];
-		const nodes = document.createTreeWalker(rcpt, NodeFilter.SHOW_TEXT);
-		for (let node = nodes.nextNode(); node; node = nodes.nextNode()) {
-			for (let i = 0; i < node.length; i++) {
-				const range = document.createRange();
-				range.setStart(node, i);
-				range.setEnd(node, i + 1);
-				tops.push(range.getBoundingClientRect().top);
-			}
-		}
-		return [...text].filter((_, i) => i > 0 && tops[i] > tops[i - 1] && text[i - 1] !== "-").join("");
-	})()`
-	if got := get[string](v, lineStarts); got == "" || strings.Trim(got, "@.") != "" {
-		t.Errorf("the lines of an address begin with %q", got)
-	}
+	v.is("rcpt.innerHTML", "a-person-with-quite-a-long-name<wbr>@mail<wbr>.a-company-with-a-long-name<wbr>.example")
 	v.run("history.back()")
 	v.isTrue(`document.querySelector("#mails").checkVisibility()`)
 	v.back(`document.querySelector("#form-title")`)

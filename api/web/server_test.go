@@ -47,7 +47,6 @@ type server struct {
 	limiter throttle.Historian
 	relay   *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
-	broken  atomic.Bool  // whether its storage fails
 	front   atomic.Pointer[http.Handler]
 	endPoll func() // ends the requests that wait for email
 }
@@ -55,29 +54,29 @@ type server struct {
 // newServer starts a server on one machine. change may be nil.
 func newServer(t *testing.T, change func(*api.Options)) *server {
 	t.Helper()
-	s := &server{t: t}
-	store := must(cache.Open(cache.Options{Now: s.now}))(t)
-	t.Cleanup(func() { store.Close() })
-	s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
-	return s.start(store, change)
+	return startServer(t, nil, change)
 }
 
 // newServerOnRedis starts a server whose mailboxes are in a Redis of its own.
-func newServerOnRedis(t *testing.T) *server {
+func newServerOnRedis(t *testing.T, change func(*api.Options)) (*server, *redistest.Server) {
 	t.Helper()
-	s := &server{t: t}
-	store := must(cache.Open(cache.Options{Now: s.now}))(t)
-	t.Cleanup(func() { store.Close() })
-	s.limiter = must(cluster.New(redistest.Alone(t).Client(), "test", throttle.DefaultPolicy()))(t)
-	return s.start(store, nil)
+	redis := redistest.Alone(t)
+	return startServer(t, redis, change), redis
 }
 
 func (s *server) now() int64 { return time.Now().UnixMilli() + s.ahead.Load() }
 
-func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
-	t := s.t
+func startServer(t *testing.T, redis *redistest.Server, change func(*api.Options)) *server {
 	t.Helper()
-	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{s.limiter, &s.broken}, Exact: true}))(t)
+	s := &server{t: t}
+	store := must(cache.Open(cache.Options{Now: s.now}))(t)
+	t.Cleanup(func() { store.Close() })
+	if redis != nil {
+		s.limiter = must(cluster.New(redis.Client(), "test", throttle.DefaultPolicy()))(t)
+	} else {
+		s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
+	}
+	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.limiter, Exact: true}))(t)
 	s.newInbox()
 	relays := must(relay.New([]relay.URL{must(relay.ParseURL(s.relay.URL()))(t)}, relay.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
@@ -205,19 +204,6 @@ func (s *server) wrongCode(email string) string {
 		return "000001"
 	}
 	return "000000"
-}
-
-// A breakable is a limiter whose storage can be made to fail.
-type breakable struct {
-	throttle.Historian
-	broken *atomic.Bool
-}
-
-func (b *breakable) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if b.broken.Load() {
-		return throttle.Verdict{}, throttle.ErrUnavailable
-	}
-	return b.Historian.Peek(ctx, key)
 }
 
 // must returns a value, or ends the test with its error.

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -117,13 +116,6 @@ func TestSignUp_LateAnswer_IsIgnored(t *testing.T) {
 	v.press("carol@example.com")
 	get[bool](v, "letGo()")
 	v.is(`[email.value, ask.hidden, done.hidden, verdict.hidden, verify.ariaBusy, document.activeElement.id].join()`, "carol@example.com,false,true,true,,email")
-
-	s.sendCode("bob@example.com")
-	v.run(holdAnswers)
-	v.enters("email", "bob@example.com")
-	v.types("email", "dave@example.com")
-	get[bool](v, "letGo()")
-	v.is(`[ask.hidden, verdict.hidden, document.getElementById("ask-note").textContent].join()`, "false,true,")
 }
 
 // Another address does not wait for the one that was mailed.
@@ -172,21 +164,13 @@ func TestSignUp_NoStorage_Verifies(t *testing.T) {
 	v.reads("form-title", "Create your account")
 }
 
-// The links fit one line on the narrowest phone, and lead on to the console and the API with
-// the keys of mailgate dev, which leave the address of the page.
+// The links lead to the console and the API with the keys of mailgate dev, which leave the
+// address of the page.
 func TestPages_Links_LeadToEachOther(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
 	s.sendCode("alice@example.com")
 	v.visit(s.URL)
 	v.reads("badge", "1")
-	for _, width := range []int64{320, 353, 390, 430, 560, 1280} {
-		v.size(width, 800)
-		v.run(`badge.textContent = "100"`)
-		heights := get[[]float64](v, `[...document.querySelectorAll("nav a")].map((link) => link.getBoundingClientRect().height)`)
-		if wide := get[float64](v, tooWide); len(heights) != 4 || slices.Max(heights) > 45 || wide > 0 {
-			t.Errorf("at %d px the links are %v px high, and the page %v px too wide", width, heights, wide)
-		}
-	}
 	for _, link := range [][2]string{{"Inbox", "/inbox"}, {"Sign up", "/"}, {"API", "/docs"}, {"Console", "/admin"}} {
 		v.run(fmt.Sprintf(`[...document.querySelectorAll("nav a")].find((link) => link.textContent.startsWith(%q)).click()`, link[0]))
 		v.isTrue(fmt.Sprintf(`document.readyState + location.pathname === "complete%s"`, link[1]))

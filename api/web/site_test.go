@@ -22,7 +22,6 @@ var recorder string
 const (
 	beside = `<form><input id="code"><button id="resend">Send again</button></form>
 <mailgate-countdown for="resend"></mailgate-countdown>`
-	around = `<mailgate-countdown><button id="resend" type="button">Send again</button></mailgate-countdown>`
 )
 
 // with is the page of beside with these attributes on the element.

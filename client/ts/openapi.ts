@@ -111,7 +111,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * See whether a mailbox may be mailed
+         * See a mailbox's limits
          * @description What a send by this caller would be answered now, as far as it does not depend on the visitor or the template. It uses no
          *     quota of the mailbox, but a caller's lookups are limited.
          */
@@ -256,7 +256,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * See a rule's limits for a visitor, domain or caller
+         * See a rule's limits for a subject
          * @description What this rule alone would decide about the subject's next send, also a shadow rule. Nothing is counted. For rules that count
          *     by mailbox use GET /admin/mailboxes/{email}.
          */
@@ -565,6 +565,7 @@ export interface components {
             allowed: boolean;
             action: string;
             id?: components["schemas"]["Id"];
+            subject?: components["schemas"]["Logged"];
             /**
              * Format: int64
              * @description How long to wait before acting.
@@ -1059,7 +1060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A field is invalid, or the `Idempotency-Key` had another body before. Or the relay refused the email for good, and the mailbox is charged. */
+            /** @description A field is invalid, or the `Idempotency-Key` had another body before; or the relay rejected the email for good, and the mailbox is charged. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1403,7 +1404,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["Subject"];
         responses: {
-            /** @description The answer of a take, with `allowed`. */
+            /** @description The answer of a take, with `allowed` and the `subject`'s name in the log. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

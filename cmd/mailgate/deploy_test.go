@@ -15,6 +15,7 @@ const deployed = "../../deploy/"
 // The example of a settings file is valid once there is a relay, also with each of its
 // commented lines in force, and has every setting.
 func TestDeploy_SettingsFile_IsValid(t *testing.T) {
+	t.Parallel()
 	text := readFile(t, deployed+"mailgate.yaml")
 	as := []string{"check-config", "--config", deployed + "mailgate.yaml"}
 	if status, _, stderr := run(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, as...); status != exitOK {
@@ -44,6 +45,7 @@ func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 }
 
 func TestDocs_TableOfSettings_HasTheirDefaults(t *testing.T) {
+	t.Parallel()
 	defaults := map[string]string{}
 	for _, setting := range configOf(t, nil).Settings() {
 		defaults[envOf(setting.Name)] = setting.Value
@@ -62,6 +64,7 @@ func TestDocs_TableOfSettings_HasTheirDefaults(t *testing.T) {
 // The compose file passes on every setting, and its keys work with its mail catcher only. Redis
 // does not evict, the history is in a volume, and all ports are those of this machine.
 func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
+	t.Parallel()
 	text := readFile(t, "../../docker-compose.yml")
 	var file struct {
 		Services map[string]struct {
@@ -112,6 +115,7 @@ func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
 // The unit of systemd has valid settings. A service that cannot start writes one line to the
 // journal every few seconds, on what may be the full disk.
 func TestDeploy_Unit_IsValid(t *testing.T) {
+	t.Parallel()
 	text := readFile(t, deployed+"mailgate.service")
 	known := map[string]bool{}
 	for _, setting := range configOf(t, nil).Settings() {
@@ -132,6 +136,7 @@ func TestDeploy_Unit_IsValid(t *testing.T) {
 
 // Files for secrets are neither committed nor part of an image.
 func TestDeploy_FilesForSecrets_AreLeftOut(t *testing.T) {
+	t.Parallel()
 	git, docker := "\n"+readFile(t, "../../.gitignore"), "\n"+readFile(t, "../../.dockerignore")
 	if !strings.Contains(git, "\n/.env\n") || !strings.Contains(docker, "\n.env\n") || !strings.Contains(docker, "\ndeploy\n") {
 		t.Error("an .env, or what is in deploy, goes along")
@@ -145,6 +150,7 @@ func TestDeploy_FilesForSecrets_AreLeftOut(t *testing.T) {
 
 // The commands of the runbook work with the files of the unit.
 func TestRunbook_Commands_Work(t *testing.T) {
+	t.Parallel()
 	text := readFile(t, "../../docs/runbook.md")
 	typed := regexp.MustCompile(`(?m)^    export ((?:.*\\\n)*.*)$`).FindStringSubmatch(text)
 	if typed == nil {
@@ -176,6 +182,7 @@ func TestRunbook_Commands_Work(t *testing.T) {
 }
 
 func TestDeploy_Dockerfile_CompilesOnTheBuildMachine(t *testing.T) {
+	t.Parallel()
 	text := readFile(t, "../../Dockerfile")
 	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:", "ARG TARGETOS TARGETARCH", "GOOS=$TARGETOS GOARCH=$TARGETARCH"} {
 		if !strings.Contains(text, want) {
@@ -187,6 +194,7 @@ func TestDeploy_Dockerfile_CompilesOnTheBuildMachine(t *testing.T) {
 // Each alert uses metrics and outcomes that exist, says where the runbook explains it, and is in the
 // runbook, which has no other.
 func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
+	t.Parallel()
 	var file struct {
 		Groups []struct {
 			Rules []struct {

@@ -54,7 +54,9 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err), to}, to.err, pages)
+	out := &logOutput{to: to.err}
+	defer out.flush()
+	p, err := build(ctx, c, requestLines{newLogHandler(c, out), to}, out, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -71,7 +73,9 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
 	}
 	c.DataDir = config.Memory
-	c.APIKeys, c.AdminKeys = config.Keys("signup:"+rand.Text()), config.Keys("operator:"+rand.Text())
+	var errAPI, errAdmin error
+	c.APIKeys, errAPI = config.ParseKeys("signup:" + rand.Text())
+	c.AdminKeys, errAdmin = config.ParseKeys("operator:" + rand.Text())
 	if !c.Given("log-level") {
 		c.LogLevel = "warn"
 	}
@@ -84,7 +88,7 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 		}
 	}
 	c.SMTPURL, err = config.ParseRelays(relayURL)
-	return err
+	return errors.Join(err, errAPI, errAdmin)
 }
 
 // devListen listens on the address that was given, or else on the first free port from the

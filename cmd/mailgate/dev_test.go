@@ -46,6 +46,7 @@ const anyPort = "--listen=127.0.0.1:0"
 // A visitor signs up: an email by real SMTP, a second try that has to wait, a wrong and the right
 // code, and a reset. One line is printed for each send and check.
 func TestDev_SignUp(t *testing.T) {
+	t.Parallel()
 	page, stdout, stop := startDev(t, nil, anyPort)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
 
@@ -101,6 +102,7 @@ func TestDev_SignUp(t *testing.T) {
 
 // If the usual port is in use, dev says so and takes the next free one.
 func TestDev_PortInUse_TakesAnother(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:8080")
 	if err != nil {
 		t.Skip("another program uses the port, and may give it up at any time")
@@ -115,6 +117,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 // The keys that dev prints open the API. Tiers and rules come from the command line, and rules
 // from the environment, too.
 func TestDev_KeysTiersAndRules(t *testing.T) {
+	t.Parallel()
 	path := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
 	for name, call := range map[string]struct{ environ, args []string }{
 		"flag":        {nil, []string{anyPort, "--tiers=quick=1/1h", "--rules=" + path}},
@@ -141,6 +144,7 @@ func TestDev_KeysTiersAndRules(t *testing.T) {
 }
 
 func TestDev_Pages_KeepToThemselves(t *testing.T) {
+	t.Parallel()
 	page, _, _ := startDev(t, nil, anyPort)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/mark.svg": "image/svg+xml",
@@ -170,6 +174,7 @@ func TestDev_Pages_KeepToThemselves(t *testing.T) {
 }
 
 func TestDev_OtherSites_AreRefused(t *testing.T) {
+	t.Parallel()
 	page, _, _ := startDev(t, nil, anyPort)
 	for name, tt := range map[string]struct {
 		method, path string

@@ -14,6 +14,7 @@ import (
 // A restart forgets nothing, and neither does a process that was killed. Only the first start
 // warns that there is no history: later it would be another directory.
 func TestDataDir_Restarted_KeepsTheHistory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	environ := settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+dir)
 	for i, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
@@ -32,6 +33,7 @@ func TestDataDir_Restarted_KeepsTheHistory(t *testing.T) {
 }
 
 func TestDataDir_InUse_SecondProcessDoesNotStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	environ := settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+dir)
 	first := startServer(t, environ)
@@ -45,6 +47,7 @@ func TestDataDir_InUse_SecondProcessDoesNotStart(t *testing.T) {
 
 // A damaged directory prevents the start with one line, which says what moving it away costs.
 func TestDataDir_Damaged_SaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "history")
 	environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
 	startServer(t, environ).stop(t, syscall.SIGTERM)
@@ -58,6 +61,7 @@ func TestDataDir_Damaged_SaysWhatToDo(t *testing.T) {
 }
 
 func TestRemedy_FullDiskOrFewFiles_SaysWhich(t *testing.T) {
+	t.Parallel()
 	for want, err := range map[string]error{
 		"; free some space":                     fmt.Errorf("%w: 3 MB free", cache.ErrFull),
 		"; raise the limit of open files":       fmt.Errorf("%w: %w", cache.ErrUnavailable, syscall.EMFILE),
@@ -71,6 +75,7 @@ func TestRemedy_FullDiskOrFewFiles_SaysWhich(t *testing.T) {
 
 // No other user of the machine can read the history, whatever the mode of the directory.
 func TestDataDir_OpenToOthers_FilesArePrivate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -91,6 +96,7 @@ func TestDataDir_OpenToOthers_FilesArePrivate(t *testing.T) {
 // One node makes a secret and keeps it, and with it the codes and countdowns already sent. A
 // truncated secret prevents the start.
 func TestSecret_Restarted_IsKept(t *testing.T) {
+	t.Parallel()
 	relay, dir := startRelay(t), t.TempDir()
 	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir)
 	server := startServer(t, environ)

@@ -1,24 +1,19 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
-	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // docs/metrics.md lists every metric that servers have, with its labels, and no other.
 func TestMetrics_EachOne_IsDocumented(t *testing.T) {
+	t.Parallel()
 	redis, relay := redistest.Alone(t), startRelay(t)
 	const rules = `
 rules:
@@ -70,6 +65,7 @@ func sorted(names []string) string {
 
 // Processes that share a history show whether they share the secret, in the log and the metrics.
 func TestSecretDigest_BesideRedis_IsShown(t *testing.T) {
+	t.Parallel()
 	relay, redis := startRelay(t), redistest.Alone(t)
 	digest := func(environ []string) string {
 		server := startServer(t, environ)
@@ -89,6 +85,7 @@ func TestSecretDigest_BesideRedis_IsShown(t *testing.T) {
 
 // MAILGATE_OPS_LISTEN serves the metrics, which are nowhere else then, the health checks, and nothing more.
 func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
+	t.Parallel()
 	environ := settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0")
 	server := startServer(t, environ)
 	address := server.awaitLine(t, "serving", "ops_address")
@@ -109,54 +106,4 @@ func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
 	at := []string{"MAILGATE_LISTEN=127.0.0.1:1", "MAILGATE_OPS_LISTEN=" + address}
 	does(t, at, exitOK, "", "healthcheck")
 	does(t, append(at, "MAILGATE_URL=http://127.0.0.1:1"), exitFailure, "no server answers", "healthcheck")
-}
-
-// They are served during a flood of requests without a key, and while the server drains.
-func TestOpsListen_FloodAndDrain_Answers(t *testing.T) {
-	relay, url := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	server := startServer(t, settingsFor(url, inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0", "MAILGATE_SHUTDOWN_GRACE=3s"))
-	ops := newClient(t, "http://"+server.awaitLine(t, "serving", "ops_address"), "")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	answered, ended := floodWithoutKey(ctx, newClient(t, server.URL, ""))
-	servertest.Eventually(t, "the flood", func() bool { return answered.Load() > 100 })
-	for range 50 {
-		for _, path := range []string{"/livez", "/readyz", "/metrics"} {
-			if r := ops.get(t, path); r.Status != 200 {
-				t.Fatalf("%s beside a flood: %d", path, r.Status)
-			}
-		}
-	}
-	cancel()
-	ended.Wait()
-
-	app := newClient(t, server.URL, apiKey)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = app.send("alice@example.com") // cut off in the end
-	}()
-	servertest.Eventually(t, "the send to be under way", func() bool { return relay.Open() > 0 })
-	server.signal(t, syscall.SIGTERM)
-	servertest.Eventually(t, "503", func() bool { return ops.get(t, "/readyz").Status == 503 })
-	if r := ops.get(t, "/metrics"); r.Status != 200 {
-		t.Errorf("/metrics of a server that drains: %d", r.Status)
-	}
-	server.end(t)
-	<-done
-}
-
-// floodWithoutKey asks for a page over many connections until ctx ends, and counts the answers.
-func floodWithoutKey(ctx context.Context, c client) (answered *atomic.Int64, ended *sync.WaitGroup) {
-	answered, ended = new(atomic.Int64), new(sync.WaitGroup)
-	for range 100 {
-		ended.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := c.ask("GET", "/docs", "", nil); err == nil {
-					answered.Add(1)
-				}
-			}
-		})
-	}
-	return answered, ended
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -15,6 +16,7 @@ func operatorOf(url string) []string {
 }
 
 func TestOperator_Mailbox(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more"))
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	environ := operatorOf(server.URL)
@@ -56,24 +58,26 @@ func TestOperator_Mailbox(t *testing.T) {
 }
 
 func TestOperator_Action(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", inMemory)
 	environ, subject := operatorOf(s.URL), `user 4711/"a"`
 	s.app.must(t, "POST", "/actions/reply/take", `{"subject":"user 4711/\"a\""}`, 200)
-	does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject)
+	name := regexp.MustCompile(`subject [0-9a-f]{10}`).FindString(does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject))
 	does(t, environ, exitOK, "hour   0 of 2  1h", "show", "--action", "reply", "user 4711")
 	does(t, environ[:2], exitFailure, "first of MAILGATE_API_KEYS", "show", "--action", "reply", subject)
 	does(t, environ, exitOK, ": 0\n", "reset", "--action", "reply", "user 4711")
-	does(t, environ, exitOK, ": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
+	does(t, environ, exitOK, "cleared for "+name+": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")
 	does(t, environ, exitFailure, "answers 404", "reset", "--action", "replies", subject)
 	does(t, environ, exitMisusage, "expected an email address", "reset", "--action", "reply")
 	does(t, environ, exitMisusage, "--action: ", "reset", subject, "--action")
-	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["action"] != "reply" || strings.Contains(s.log.String(), "user 4711") {
+	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || "subject "+fmt.Sprint(audit[0]["subject"]) != name || strings.Contains(s.log.String(), "user 4711") {
 		t.Errorf("the audit log has %v", audit)
 	}
 }
 
 func TestOperator_Rule(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, `rules:
 - {name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}
 - {name: client-ip, limit: hour=2/1h, by: client_ip, algorithm: fixed-window}
@@ -113,6 +117,7 @@ func TestOperator_Rule(t *testing.T) {
 
 // What a hostile server answers is one line, and moves no cursor.
 func TestOperator_HostileServer_OneLine(t *testing.T) {
+	t.Parallel()
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
@@ -126,6 +131,7 @@ func TestOperator_HostileServer_OneLine(t *testing.T) {
 }
 
 func TestServerURL(t *testing.T) {
+	t.Parallel()
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "0.0.0.0:99": "http://127.0.0.1:99",
 		"[::]:99": "http://127.0.0.1:99", "[::1]:99": "http://[::1]:99", "10.0.0.7:80": "http://10.0.0.7:80",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -32,33 +31,6 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.U
 		log.Warn("Redis cannot be reached yet", "error", err)
 	}
 	return client, nil
-}
-
-// tryWrite is confirmed by replicas as the scripts of sends are.
-var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
-
-// redisReady has every master take a write.
-func (s *store) redisReady(ctx context.Context) error {
-	cluster, isCluster := s.redis.(*redis.ClusterClient)
-	if !isCluster {
-		_, err := tryWrite.Run(ctx, s.redis, s.prefix+":ready")
-		return err
-	}
-	tried := map[string]bool{}
-	for i := range 1000 { // enough keys that every master has some
-		key := fmt.Sprintf("%s:ready:%d", s.prefix, i)
-		master, err := cluster.MasterForKey(ctx, key)
-		if err != nil {
-			return err
-		}
-		if address := master.Options().Addr; !tried[address] {
-			tried[address] = true
-			if _, err := tryWrite.Run(ctx, s.redis, key); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // metrics are about the store, and beside Redis about what this node decided without it.

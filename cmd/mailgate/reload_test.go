@@ -94,6 +94,7 @@ func ofDomain(limit int) string {
 // A rule with another limit keeps its counts. One that counts otherwise than before starts from
 // zero, and the log warns of it; a sliding-log with another window does not.
 func TestReload_RuleChanges_CountsAreKeptOrRestarted(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, environ func(string, ...string) []string) {
 		relay := startRelay(t)
 		s := startSiteWith(t, ofDomain(1), relay, environ(relay.URL()))
@@ -127,62 +128,31 @@ func TestReload_RuleChanges_CountsAreKeptOrRestarted(t *testing.T) {
 	})
 }
 
-// The mailbox's own limit can be changed, too, on the same history.
-func TestReload_MailboxRule_KeepsTheHistory(t *testing.T) {
-	s := startSite(t, "rules: []", inMemory)
-	s.app.mustSend(t, "alice@example.com", 200)
-	s.app.mustSend(t, "alice@example.com", 429)
-	s.with(t, "rules: [{name: mailbox, limit: day=2/24h}]", `"rules_changed":"mailbox"`)
-	s.app.mustSend(t, "alice@example.com", 200)
-	if r := s.app.mustSend(t, "alice@example.com", 429); r.Body.Rule != "mailbox" || r.Body.Limit != "day" {
-		t.Errorf("refused by %s", r.Raw)
+// An action shares nothing with a rule of the same name, and keeps its counts under another limit.
+func TestReload_Actions_KeepCounts(t *testing.T) {
+	t.Parallel()
+	const both = "rules: [{name: a, by: all, limit: hour=2/1h}]\nactions: [{name: a, limit: 'hour=1/1h,day=3/24h'}]"
+	s := startSite(t, both, inMemory)
+	take := func(status int) {
+		t.Helper()
+		s.app.must(t, "POST", "/actions/a/take", `{"subject":"alice"}`, status)
 	}
-	s.with(t, "rules: [{name: mailbox, limit: day=2/24h, exempt: {mailboxes: ['al*@example.com']}}]", `"rules_changed":"mailbox"`)
 	s.app.mustSend(t, "alice@example.com", 200)
-	s.with(t, "rules: [{name: mailbox, limit: day=2/24h, shadow: true}]", `"rules_changed":"mailbox"`)
+	take(200)
+	take(429)
+	s.app.mustSend(t, "bob@example.com", 200)
+	s.with(t, strings.Replace(both, "hour=1/1h", "hour=2/1h", 1), `"rules_changed":"action a"`)
+	take(200)
+	s.with(t, "rules: [{name: mailbox, shadow: true}]", `"rules_removed":"a, action a"`)
+	take(404)
 	s.app.mustSend(t, "alice@example.com", 200)
 	s.awaitLine(t, "THE RULE MAILBOX IS IN SHADOW: any mailbox can be sent any number of emails", "level")
-}
-
-// Every algorithm limits actions, on each store, and an action shares nothing with a rule of the
-// same name.
-func TestReload_Actions_KeepCounts(t *testing.T) {
-	const algorithms = `rules:
-- {name: a, by: all, algorithm: sliding-log, limit: hour=1/1h}
-- {name: client-ip, off: true}
-actions:
-- {name: a, algorithm: sliding-log, limit: 'hour=1/1h,day=3/24h'}
-- {name: b, algorithm: sliding-window, limit: hour=1/1h, parts: 6}
-- {name: c, algorithm: fixed-window, limit: decade=1/87840h}
-- {name: d, algorithm: token-bucket, limit: hour=1/1h, burst: 1}
-- {name: e, algorithm: leaky-bucket, limit: hour=1/1h, queue: 0}
-`
-	onEachStore(t, func(t *testing.T, environ func(string, ...string) []string) {
-		relay := startRelay(t)
-		s := startSiteWith(t, algorithms, relay, environ(relay.URL()))
-		take := func(name string, status int) {
-			t.Helper()
-			s.app.must(t, "POST", "/actions/"+name+"/take", `{"subject":"alice"}`, status)
-		}
-		s.app.mustSend(t, "alice@example.com", 200)
-		if r := s.app.mustSend(t, "bob@example.com", 429); r.Body.Rule != "a" {
-			t.Errorf("refused by %s", r.Raw)
-		}
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			take(name, 200)
-			take(name, 429)
-		}
-		s.with(t, strings.Replace(algorithms, "hour=1/1h,day=3/24h", "hour=2/1h,day=3/24h", 1), `"rules_changed":"action a"`)
-		take("a", 200)
-		take("b", 429)
-		s.with(t, "rules: []", `"rules_removed":"a, action a, action b, action c, action d, action e"`)
-		take("a", 404)
-	})
 }
 
 // A reload puts all files in force or, if there is a mistake in any, nothing. The digest in the log, the
 // metrics and check-config says which rules are in force.
 func TestReload_MistakeInAFile_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, ofDomain(2), inMemory)
 	s.app.mustSend(t, "a@example.com", 200)
 	s.subject(t, "Second {{.Code}}")

@@ -10,14 +10,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // From the request to the email, a refusal, a look and a reset, through the program as
 // operators start it.
 func TestServe(t *testing.T) {
+	t.Parallel()
 	relay := startRelay(t)
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+t.TempDir()))
 	app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
@@ -53,6 +56,7 @@ func TestServe(t *testing.T) {
 
 // Without any key the program serves this machine, and says so.
 func TestServe_NoKeys_ServesThisMachine(t *testing.T) {
+	t.Parallel()
 	relay := startRelay(t)
 	server := startServer(t, []string{"MAILGATE_LISTEN=127.0.0.1:0", "MAILGATE_SMTP_URL=" + relay.URL(), "MAILGATE_FROM=a@acme.example", inMemory})
 	keyless := newClient(t, server.URL, "")
@@ -62,33 +66,17 @@ func TestServe_NoKeys_ServesThisMachine(t *testing.T) {
 }
 
 func TestServe_NoAdminKeys_OperatorRoutesAreClosed(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_ADMIN_KEYS="))
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	for _, key := range []string{"", apiKey, adminKey} {
 		newClient(t, server.URL, key).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 401)
 	}
-}
-
-// Without a rules file a visitor has a hundred sends a minute, to any mailboxes; a visitor with
-// IPv6 is a whole /64.
-func TestServe_NoRules_LimitsVisitors(t *testing.T) {
-	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory))
-	app, sends := newClient(t, server.URL, apiKey), 0
-	send := func(visitor string, status int) reply {
-		t.Helper()
-		sends++
-		return app.must(t, "POST", "/send-code", fmt.Sprintf(`{"email":"user%d@example.com","client_ip":%q}`, sends, visitor), status)
-	}
-	for range 100 {
-		send("2001:db8:0:1::7", 200)
-	}
-	if r := send("2001:db8:0:1:ffff::8", 429); r.Body.Rule != "client-ip" || r.Body.Limit != "minute" {
-		t.Errorf("refused by %s", r.Raw)
-	}
-	send("2001:db8:0:2::7", 200)
+	does(t, operatorOf(server.URL), exitFailure, "No admin keys are set at this node", "show", "alice@example.com")
 }
 
 func TestServe_LookupAndCountdownRate_AreBounded(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_LOOKUP_RATE=1", "MAILGATE_COUNTDOWN_RATE=1"))
 	app := newClient(t, server.URL, apiKey)
 	for _, path := range []string{"/mailboxes/alice@example.com", "/countdown/none"} {
@@ -105,15 +93,18 @@ func TestServe_LookupAndCountdownRate_AreBounded(t *testing.T) {
 	newClient(t, server.URL, adminKey).must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200)
 }
 
-// During the drain delay /readyz is 503 while all else is served. The second SIGTERM ends the
-// process at once.
+// During the drain delay /readyz is 503 while all else is served, also at the address of metrics.
+// The second SIGTERM ends the process at once.
 func TestServe_Term_DrainsAndASecondOneEnds(t *testing.T) {
-	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_DRAIN_DELAY=50s", "MAILGATE_SHUTDOWN_GRACE=1m"))
-	app := newClient(t, server.URL, apiKey)
+	t.Parallel()
+	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0", "MAILGATE_DRAIN_DELAY=50s", "MAILGATE_SHUTDOWN_GRACE=1m"))
+	app, ops := newClient(t, server.URL, apiKey), newClient(t, "http://"+server.awaitLine(t, "serving", "ops_address"), "")
 	app.must(t, "GET", "/readyz", "", 200)
 	server.signal(t, syscall.SIGTERM)
 	servertest.Eventually(t, "/readyz to be 503", func() bool { return app.get(t, "/readyz").Status == 503 })
 	app.mustSend(t, "alice@example.com", 200)
+	ops.must(t, "GET", "/readyz", "", 503)
+	ops.must(t, "GET", "/metrics", "", 200)
 	if status := server.stop(t, syscall.SIGTERM); status != -1 {
 		t.Errorf("exit status %d, want the end by the signal", status)
 	}
@@ -121,6 +112,7 @@ func TestServe_Term_DrainsAndASecondOneEnds(t *testing.T) {
 
 // The grace bounds the drain: longer requests are cut off, and the exit status says so.
 func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
+	t.Parallel()
 	relay, url := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	server := startServer(t, settingsFor(url, inMemory, "MAILGATE_SHUTDOWN_GRACE=300ms"))
 	app := newClient(t, server.URL, apiKey)
@@ -137,8 +129,9 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 }
 
 func TestServe_ListenerFails_Ends(t *testing.T) {
+	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory))
-	p, err := build(t.Context(), c, slog.DiscardHandler, &output{}, nil)
+	p, err := build(t.Context(), c, slog.DiscardHandler, &logOutput{to: &output{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +152,7 @@ func (failing) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 
 // A process that may open few files accepts fewer connections, and says so.
 func TestServe_FewFiles_AcceptsFewerConnections(t *testing.T) {
+	t.Parallel()
 	const files = 400
 	relay := startRelay(t)
 	fewFiles := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files)}
@@ -172,6 +166,7 @@ func TestServe_FewFiles_AcceptsFewerConnections(t *testing.T) {
 }
 
 func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
+	t.Parallel()
 	log, stderr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -200,11 +195,45 @@ func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
 	}
 }
 
+// Lines of requests wait for others, but not for long, and stay before what is logged after them.
+func TestLog_Requests_InOrderAndInTime(t *testing.T) {
+	out := &output{}
+	c, to := configOf(t, nil), &logOutput{to: out}
+	log, audit := slog.New(newLogHandler(c, to)), newAudit(c, to)
+	log.Info("request", "n", 1)
+	audit.Info("reset", "n", 2)
+	log.Info("request", "n", 3)
+	log.Warn("request", "n", 4)
+	log.Info("request", "n", 5)
+	servertest.Eventually(t, "the last line", func() bool { return strings.Count(out.String(), "\n") == 5 })
+	for i, line := range strings.SplitAfter(strings.TrimSpace(out.String()), "\n") {
+		if want := fmt.Sprintf(`"n":%d`, i+1); !strings.Contains(line, want) {
+			t.Errorf("line %d is %s", i+1, line)
+		}
+	}
+}
+
+func TestLog_RequestLine_IsWhatSlogWrites(t *testing.T) {
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
+	line.Add("request_id", "\"<\u00e9>\t", "status", 429, "ms", 0.25, "wait_ms", int64(59_999), "degraded", true, "mailbox", slog.AnyValue(address.Address{}))
+	got, want := &output{}, &output{}
+	to := &logOutput{to: got}
+	if err := newLogHandler(configOf(t, nil), to).Handle(t.Context(), line); err != nil {
+		t.Fatal(err)
+	}
+	to.flush()
+	if err := slog.NewJSONHandler(want, nil).Handle(t.Context(), line); err != nil || got.String() != want.String() {
+		t.Errorf("%v\n%s%s", err, got.String(), want.String())
+	}
+}
+
 func TestAudit_EveryLogLevel_IsWritten(t *testing.T) {
+	t.Parallel()
 	for format, want := range map[string]string{"json": `"audit":true`, "text": "audit=true"} {
 		c, out := configOf(t, nil, "--log-level=error", "--log-format="+format), &output{}
-		slog.New(newLogHandler(c, out)).Warn("not logged")
-		newAudit(c, out).Info("reset")
+		log := &logOutput{to: out}
+		slog.New(newLogHandler(c, log)).Warn("not logged")
+		newAudit(c, log).Info("reset")
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
 			t.Errorf("the log has:\n%s", got)
 		}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/internal/standby"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -25,12 +27,14 @@ type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
 	redis   redis.UniversalClient // nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
+	prober  *prober.Prober        // nil unless it refuses in an outage
 	prefix  string                // of all keys in Redis
 	now     func() int64          // the clock of own
 	log     *slog.Logger
 
 	timeout  time.Duration // of a check
 	usable   prometheus.Gauge
+	refuses  atomic.Bool        // as the last check found
 	stop     context.CancelFunc // ends the checks
 	checking sync.WaitGroup
 }
@@ -64,6 +68,8 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		if err != nil {
 			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(ctx))
 		}
+	} else if s.redis != nil {
+		s.prober = prober.New(s.redis, s.prefix, c.RedisTimeout)
 	}
 	return s, nil
 }
@@ -114,44 +120,45 @@ const checkInterval = 10 * time.Second
 func (s *store) check(life context.Context) {
 	again := time.NewTicker(checkInterval)
 	defer again.Stop()
-	for usable := true; ; {
+	for life.Err() == nil {
 		ctx, cancel := context.WithTimeout(life, s.timeout)
-		err := s.ready(ctx)
+		_ = s.ready(ctx) // it is logged, and in the metrics
 		cancel()
-		if life.Err() != nil {
-			return
-		}
-		s.usable.Set(oneIf(err == nil))
-		if refuses := s.redis != nil && s.standby == nil; refuses && usable != (err == nil) {
-			s.logOutage(err)
-		}
-		usable = err == nil
 		select {
 		case <-again.C:
 		case <-life.Done():
-			return
 		}
-	}
-}
-
-// logOutage logs the begin of an outage of Redis, or its end, of a node that refuses meanwhile.
-func (s *store) logOutage(err error) {
-	if err != nil {
-		s.log.Warn("Redis is away: this node refuses until it is back", "cause", err)
-	} else {
-		s.log.Info("Redis is back")
 	}
 }
 
 // ready returns an error if nothing can be decided now.
 func (s *store) ready(ctx context.Context) error {
+	err := s.tryStore(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return err // which is the caller's
+	}
+	s.usable.Set(oneIf(err == nil))
+	if was := s.refuses.Swap(err != nil); s.prober != nil && was != (err != nil) {
+		if was {
+			s.log.Info("Redis is back")
+		} else {
+			s.log.Warn("Redis is away: this node refuses until it is back", "cause", err)
+		}
+	}
+	return err
+}
+
+func (s *store) tryStore(ctx context.Context) (err error) {
 	switch {
 	case s.standby != nil:
 		return s.standby.Ready(ctx)
-	case s.redis != nil:
-		return s.redisReady(ctx)
+	case s.prober == nil:
+		return s.own.Ready(ctx)
 	}
-	return s.own.Ready(ctx)
+	for _, master := range s.prober.Current(ctx) {
+		err = errors.Join(err, master.Try(ctx))
+	}
+	return err
 }
 
 // degradedSince is since when this node decides without Redis, 0 while it does not.
@@ -169,6 +176,9 @@ func (s *store) close(ctx context.Context) (err error) {
 	s.checking.Wait()
 	if s.standby != nil {
 		s.standby.Close(ctx)
+	}
+	if s.prober != nil {
+		s.prober.Close()
 	}
 	if s.own != nil {
 		err = s.own.Close() // before Redis, which may hang

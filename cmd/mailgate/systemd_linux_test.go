@@ -10,6 +10,7 @@ import (
 )
 
 func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "notify") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)

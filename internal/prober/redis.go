@@ -47,13 +47,16 @@ func (p *Prober) Current(ctx context.Context) (all []*Master) {
 	return all
 }
 
+// tryWrite is confirmed by replicas as the scripts of sends are.
+var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
+
 // Try has the master take a write of the program's own client.
 func (m *Master) Try(ctx context.Context) error {
 	key, found := m.prober.keyOn(m.Address)
 	if !found {
 		return nil
 	}
-	if err := m.prober.client.Set(ctx, key, 1, time.Second).Err(); err != nil {
+	if _, err := tryWrite.Run(ctx, m.prober.client, key); err != nil {
 		return fmt.Errorf("trying a write on Redis: %w", err)
 	}
 	return nil

@@ -40,19 +40,17 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 		if err := ctx.Err(); err != nil {
 			return throttle.Unavailable(doing, err)
 		}
-		m := p.prober.MasterOf(key)
+		m, err := p.prober.MasterOf(key), error(nil)
 		if m.State() == prober.Away {
-			if err := p.decideAlone(ctx, doing, m, key, alone); err != errAgain {
-				return err
+			err = p.decideAlone(ctx, doing, m, key, alone)
+		} else {
+			err = p.decideTogether(ctx, doing, m, key, together)
+			repeatable := p.exact || redisx.Undone(err) || errors.Is(err, errNotSynced)
+			if errors.Is(err, throttle.ErrUnavailable) && m.Failed(ctx, err) && repeatable {
+				err = errAgain
 			}
-			continue
 		}
-		err := p.decideTogether(ctx, doing, m, key, together)
-		if err == errAgain {
-			continue
-		}
-		repeatable := p.exact || redisx.Undone(err) || errors.Is(err, errNotSynced)
-		if !errors.Is(err, throttle.ErrUnavailable) || !m.Failed(ctx, err) || !repeatable {
+		if err != errAgain {
 			return err
 		}
 	}

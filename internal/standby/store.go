@@ -3,7 +3,9 @@ package standby
 import (
 	"bytes"
 	"context"
+	"errors"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -124,9 +126,13 @@ func (st *store) moveToJournal(ctx context.Context, key string, o operation, own
 	var expires int64
 	o.value, expires = st.merge(o.value, own, st.o.Clock.Now())
 	o.until = max(o.until, expires)
-	if err := st.journal.put(ctx, st.keyOf(key), o); err != nil {
+	ctx, durable := cache.Batch(ctx)
+	err := st.journal.put(ctx, st.keyOf(key), o)
+	if err == nil {
+		_, err = st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	}
+	if err = errors.Join(err, durable(ctx)); err != nil {
 		return nil, throttle.Unavailable("changing a record", err)
 	}
-	_, err := st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
-	return o.value, err
+	return o.value, nil
 }

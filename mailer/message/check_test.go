@@ -32,7 +32,6 @@ func TestCheck_UnsuitableField_Named(t *testing.T) {
 		"a long address":              {"{{.Email}}", "", func(r *message.Request) { r.To = parse(t, where) }, "email"},
 		"a long address elsewhere":    {"Hello", "{{.Email}}", func(r *message.Request) { r.To = parse(t, where) }, ""},
 		"a cut of an address":         {"Hello", "{{slice .Email 0 15}}", func(r *message.Request) { r.To = parse(t, "a@example.com") }, "email"},
-		"a cut of a code":             {"Hello", "{{slice .Code 0 5}}", func(r *message.Request) { r.Code = "1234" }, "code"},
 		"with the time it is valid":   {"{{.Data.name}}{{.ExpiresIn}}", "", data("name", long[:195]), "data"},
 	} {
 		t.Run(name, func(t *testing.T) {

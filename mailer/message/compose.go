@@ -1,10 +1,10 @@
-// Package message makes mails.
+// Package message makes emails.
 //
 // Templates are files, one set for each name and locale, checked when they are loaded. A
 // Composer fills one in for a Request and makes a Message: multipart/alternative, seven
 // bits, one header block in a fixed order. Every field of a Request is checked before
-// use, and every header, so that no field can add a header, a recipient or a second mail.
-// The time in a mail is handed in.
+// use, and every header, so that no field can add a header, a recipient or a second email.
+// The time in an email is handed in.
 package message
 
 import (
@@ -12,18 +12,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"net/textproto"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/jordan-wright/email"
 
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
-// Message is one finished mail and its envelope.
+// Message is one finished email and its envelope.
 type Message struct {
 	ID       string // the Message-ID, with its angle brackets
 	From, To address.Address
@@ -32,12 +29,13 @@ type Message struct {
 	Bytes []byte
 }
 
-// Composer makes the mails of one sender. It may be used from any number of goroutines.
+// Composer makes the emails of one sender. It may be used from any number of goroutines.
 type Composer struct {
 	templates *Templates
 	from      Sender
-	domain    string // the sender's, for Message-IDs
-	fromLine  []byte // the header From
+	domain    string   // the sender's, for Message-IDs
+	fromLine  []byte   // the header From
+	layouts   sync.Map // layoutKey to *layout, nil where none can be kept
 }
 
 // NewComposer makes a Composer and tries the templates with this sender's name, which may
@@ -55,82 +53,62 @@ func NewComposer(from Sender, templates *Templates) (*Composer, error) {
 func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
 
 // Check reports whether Compose would take the request, so that a bad field costs the
-// mailbox nothing. It fills in the template only where a request may not suit it. The
-// error is an *Error.
+// mailbox nothing. The error is an *Error.
 func (c *Composer) Check(r Request) error {
 	t, err := r.check(c.templates)
-	if err == nil && t.choosy {
-		_, err = c.fill(t, r)
+	if err != nil {
+		return err
 	}
+	if l := c.kept(t, r); l != nil {
+		return r.checkSubject(r.values().in(l.subject))
+	}
+	_, err = c.fill(t, r, r.values())
 	return err
 }
 
 // fill fills in the template, and names the field that is at fault where the result
 // cannot be sent.
-func (c *Composer) fill(t *template, r Request) (content, error) {
-	filled, err := t.render(fields{Code: r.Code, Email: shown(r.To), Sender: c.from.Name, Data: r.Data}, r.ExpiresInMS)
+func (c *Composer) fill(t *template, r Request, v values) (content, error) {
+	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.from.Name, Data: r.Data}, r.ExpiresInMS)
 	if key := missingKey(err); key != "" {
 		return content{}, &Error{"data", "lacks " + key + ", which the template needs"}
 	}
 	if err != nil {
-		return content{}, &Error{t.madeBy, "does not suit the template"} // the library's error may quote the field
+		return content{}, &Error{r.variable(), "does not suit the template"} // the library's error may quote the field
 	}
-	if problem := subjectProblem(filled.subject); problem != "" {
-		return content{}, &Error{t.subjectBy, "makes a subject that " + problem}
-	}
-	return filled, nil
+	return filled, r.checkSubject(filled.subject)
 }
 
-// Compose makes the mail: multipart/alternative, text before HTML. If a field of the request
+// Compose makes the email: multipart/alternative, text before HTML. If a field of the request
 // is invalid, the error is an *Error.
 func (c *Composer) Compose(r Request) (Message, error) {
 	t, err := r.check(c.templates)
 	if err != nil {
 		return Message{}, err
 	}
-	filled, err := c.fill(t, r)
-	if err != nil {
+	l := c.kept(t, r)
+	if l == nil {
+		if l, err = c.newLayout(t, r); err != nil {
+			return Message{}, err
+		}
+	}
+	v := r.values()
+	subject := v.in(l.subject)
+	if err := r.checkSubject(subject); err != nil {
 		return Message{}, err
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	id := "<" + r.ID + "." + hex.EncodeToString(random[:]) + "@" + c.domain + ">"
-	text, err := c.assemble(r, filled, id)
-	if err != nil {
-		return Message{}, fmt.Errorf("composing the email: %w", err)
-	}
-	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
-}
-
-// assemble has the library put the two parts together, with our header block instead of
-// its own, which has headers in random order and splits a sender's name at a comma.
-func (c *Composer) assemble(r Request, filled content, id string) ([]byte, error) {
-	mail := email.Email{
-		Text: filled.text,
-		HTML: filled.html,
-		// Set only to keep the library from making them of this host's name and clock.
-		Headers: textproto.MIMEHeader{"Message-Id": {id}, "Date": {"-"}},
-	}
-	composed, err := mail.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	head, body, _ := bytes.Cut(composed, []byte("\r\n\r\n"))
-	_, boundary, found := bytes.Cut(head, []byte("\r\n boundary="))
-	if !found {
-		return nil, errors.New("the library made no multipart email")
-	}
-	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
-	out := make([]byte, 0, len(composed)+512)
-	out = fmt.Appendf(out, "Date: %s\r\n%s", time.UnixMilli(r.NowMS).UTC().Format(time.RFC1123Z), c.fromLine)
-	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(filled.subject)}, {"Message-ID", id}} {
-		if out, err = appendHeader(out, header[0], header[1]); err != nil {
-			return nil, err
+	head := make([]byte, 0, l.size+1024)
+	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
+	head = append(head, c.fromLine...)
+	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(subject)}, {"Message-ID", id}} {
+		if head, err = appendHeader(head, header[0], header[1]); err != nil {
+			return Message{}, fmt.Errorf("composing the email: %w", err)
 		}
 	}
-	return fmt.Appendf(out, "%s boundary=%s\r\n\r\n%s", lastLines, boundary, body), nil
+	out := bytes.NewBuffer(head)
+	l.write(out, v)
+	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: out.Bytes()}, nil
 }
-
-// lastLines are equal in the header block of every mail.
-const lastLines = "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n" +
-	"Content-Type: multipart/alternative;\r\n"

@@ -161,6 +161,40 @@ func TestCompose_GoldenMails(t *testing.T) {
 	}
 }
 
+// What a Composer keeps from one email to the next changes no octet: each email is the one that a
+// new Composer makes, wherever the code and the address move the ends of lines.
+func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
+	own := files("own/en/subject.txt", "{{.Email}}: {{.Code}}", "own/en/text.txt", "{{.Code}}",
+		"own/en/body.html", "<p>{{.Code}}", "own/en/expires.txt", "{{.Count}}")
+	for name, text := range map[string]string{
+		"in a line":     "Ü {{.Code}} and {{.Email}} {{.ExpiresIn}}",
+		"often":         strings.Repeat("{{.Code}}={{.Email}} ", 9) + " \n\t\n{{.Code}} ",
+		"at a fold":     strings.Repeat("x", 66) + "{{.Code}}" + strings.Repeat("é", 20) + "{{.Code}}",
+		"in a branch":   `{{if gt (len .Code) 5}}long{{end}}{{if eq .Email "a@b.example"}}a{{end}} {{.Code}}`,
+		"in a link":     `<a href="https://acme.example/?to={{.Email}}&code={{.Code}}">{{.Code}}</a>`,
+		"in attributes": `<b title={{.Email}} style="x:{{.Email}}" onclick="f({{.Code}},'{{.Email}}')">`,
+		"in a script":   `<script>f({{.Email}}, {{.Code}}, {{.}})</script>`,
+		"as a whole":    "{{.}}",
+	} {
+		own["own/en/text.txt"].Data = []byte(text + "{{.Code}}")
+		own["own/en/body.html"].Data = []byte(text + "<p>{{.Code}}")
+		kept := newComposer(t, "Acme <no-reply@acme.example>", own)
+		for _, code := range []string{"123456", "1234", "12345", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
+			for _, to := range []string{"Alice@example.com", "a@b.example", "some_one.with-a.name@a-rather.long.example.com", "a+b@c.example", "a|b@c.example", "a@bücher.example"} {
+				for _, template := range []string{"own", "code"} {
+					request := sampleRequest(t)
+					request.Code, request.To, request.Template = code, parse(t, to), template
+					first := must(newComposer(t, "Acme <no-reply@acme.example>", own).Compose(request))(t)
+					later := must(kept.Compose(request))(t)
+					if !bytes.Equal(asGolden(first.Bytes), asGolden(later.Bytes)) {
+						t.Errorf("%s, %s to %s: %s\nafter others:\n%s", name, code, to, first.Bytes, later.Bytes)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Many goroutines share a Composer; no two mails share a Message-ID or mix.
 func TestCompose_Concurrent_NothingMixed(t *testing.T) {
 	composer := newComposer(t, "Acme <no-reply@acme.example>", nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/mail"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mailgate/mailgate/mailer/address"
@@ -16,9 +17,6 @@ const (
 	maxSubject    = 200
 	maxSenderName = 64
 )
-
-// maxEncodedLine is RFC 2047's limit for a line with an encoded word in it.
-const maxEncodedLine = 76
 
 // Sender is who mails come from.
 type Sender struct {
@@ -104,14 +102,7 @@ func plainTextProblem(text string, maxRunes int) string {
 // the bidirectional controls. Zero-width joiners are allowed, since names and emoji need
 // them.
 func isControl(r rune) bool {
-	switch {
-	case r < 0x20, 0x7f <= r && r <= 0x9f,
-		r == '\u2028', r == '\u2029',
-		'\u202a' <= r && r <= '\u202e', '\u2066' <= r && r <= '\u2069',
-		r == '\u200e', r == '\u200f', r == '\u061c', r == '\ufeff':
-		return true
-	}
-	return false
+	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
 }
 
 // headerText is text as the value of an unstructured header: as it is, or as RFC 2047
@@ -148,28 +139,15 @@ func isPrintable(text string) bool {
 }
 
 // appendHeader adds one header. Its value must be printable ASCII and not empty, so that
-// it can end neither its line nor the block. It is folded before each encoded word but the
-// first, and before an address that no longer fits the line of one.
+// it can end neither its line nor the block. It is folded after each encoded word: RFC 2047
+// limits a line with one to 76 characters.
 func appendHeader(to []byte, name, value string) ([]byte, error) {
 	if value == "" || !isPrintable(value) {
 		return nil, fmt.Errorf("the %s header has an invalid value", name)
 	}
-	to = append(append(to, name...), ": "...)
-	used := len(name) + len(": ")
-	for i, word := range strings.Split(value, " ") {
-		encoded := strings.HasPrefix(word, "=?")
-		afterEncoded := i > 0 && strings.HasSuffix(string(to), "?=")
-		switch {
-		case i == 0:
-		case afterEncoded && (encoded || strings.HasPrefix(word, "<") && used+1+len(word) > maxEncodedLine):
-			to = append(to, "\r\n "...)
-			used = 1
-		default:
-			to = append(to, ' ')
-			used++
-		}
-		to = append(to, word...)
-		used += len(word)
+	if strings.Contains(value, "=?") {
+		value = strings.ReplaceAll(value, "?= ", "?=\r\n ")
 	}
-	return append(to, "\r\n"...), nil
+	to = append(append(to, name...), ": "...)
+	return append(append(to, value...), "\r\n"...), nil
 }

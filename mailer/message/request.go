@@ -57,6 +57,23 @@ func (r Request) check(templates *Templates) (*template, error) {
 	return t, nil
 }
 
+// checkSubject refuses a request that makes an unsuitable subject.
+func (r Request) checkSubject(subject string) error {
+	if problem := subjectProblem(subject); problem != "" {
+		return &Error{r.variable(), "makes a subject that " + problem}
+	}
+	return nil
+}
+
+// variable is the field that varies most, and so is at fault where a request does not suit the
+// template. Codes are tried at their bounds at the start.
+func (r Request) variable() string {
+	if len(r.Data) > 0 {
+		return "data"
+	}
+	return "email"
+}
+
 // isWord reports whether text is made of ASCII letters, digits and the marks.
 func isWord(text, marks string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool {

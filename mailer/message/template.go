@@ -34,8 +34,8 @@ type template struct {
 	path                   string // name/locale
 	subject, text, expires *texttemplate.Template
 	body                   *htmltemplate.Template
-	choosy                 bool   // some valid requests do not suit it
-	madeBy, subjectBy      string // the field of such a request that is at fault, most likely
+	// plain says that code and address are shown as they are and decide nothing.
+	plain bool
 }
 
 // fields is what a template may show.
@@ -101,23 +101,11 @@ func parseTemplate(path string, files map[string]string) (*template, error) {
 	t := &template{path: path, subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
 	body, failed := htmltemplate.New(path + "/" + bodyFile).Option("missingkey=error").Parse(files[bodyFile])
 	t.body = body
-	// Fields and functions can only be called by their names, so the words tell whether a
-	// request can make a subject that is too long, or a slice that is out of range.
-	t.madeBy, t.subjectBy = blamed(all), blamed(files[subjectFile])
-	t.choosy = t.madeBy == "data" || t.subjectBy == "email" || strings.Contains(all, "slice") || strings.Contains(all, "index")
+	t.plain = !strings.Contains(shownAsIs.Replace(all), ".Code") && !strings.Contains(shownAsIs.Replace(all), ".Email")
 	return t, errors.Join(err, failed)
 }
 
-// blamed is the field that varies most in a text, in the words of the HTTP contract.
-func blamed(text string) string {
-	switch {
-	case strings.Contains(text, "Data"):
-		return "data"
-	case strings.Contains(text, "Email"):
-		return "email"
-	}
-	return "code"
-}
+var shownAsIs = strings.NewReplacer("{{.Code}}", "", "{{.Email}}", "")
 
 // Names lists the templates, sorted.
 func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName)) }
@@ -151,9 +139,9 @@ func (t *Templates) try(sender string) error {
 
 // try renders the template as full and as bare as a request can make it.
 func (t *template) try(sender string) error {
-	for _, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0} {
+	for i, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0, 0} {
 		sample := fields{
-			Code: strings.Repeat("8", maxCode), Email: "someone@example.com", Sender: sender,
+			Code: strings.Repeat("8", []int{maxCode, minCode}[i%2]), Email: "someone@example.com", Sender: sender,
 			Data: map[string]string{"sample": "sample"}, // not empty, or {{with .Data}} would be skipped
 		}
 		out, err := t.render(sample, expiresInMS)
@@ -186,8 +174,8 @@ type content struct {
 // none.
 func (t *template) render(f fields, expiresInMS int64) (content, error) {
 	var out bytes.Buffer
-	if expiresInMS > 0 {
-		if err := t.expires.Execute(&out, durationIn(expiresInMS)); err != nil {
+	if valid := durationIn(expiresInMS); valid.Count > 0 {
+		if err := t.expires.Execute(&out, valid); err != nil {
 			return content{}, err
 		}
 		f.ExpiresIn = strings.TrimSpace(out.String())
@@ -231,8 +219,12 @@ type duration struct {
 }
 
 // durationIn is a time in the largest unit of which there are two or more, or exactly one.
-// It rounds down, so that a mail never promises more time than there is, but not to nothing.
+// It rounds down, so that an email never promises more time than there is, but not to nothing.
+// Without an expiry it is zero.
 func durationIn(ms int64) duration {
+	if ms <= 0 {
+		return duration{}
+	}
 	seconds := max(ms/1000, 1)
 	for _, unit := range []struct {
 		name    string

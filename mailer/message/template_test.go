@@ -163,6 +163,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"subject of two lines", invite("invite/en/subject.txt", "a\nb"), "invite/en/subject.txt: contains a control character"},
 		{"endless subject", invite("invite/en/subject.txt", strings.Repeat("a", 201)), "invite/en/subject.txt: is too long"},
 		{"too long with a long code", invite("invite/en/subject.txt", strings.Repeat("a", 189)+"{{.Code}}"), "invite/en/subject.txt: is too long"},
+		{"a cut of a short code", invite("invite/en/text.txt", "{{.Code}}{{slice .Code 0 5}}"), "invite/en/text.txt:1:"},
 		{"misspelt file", invite("invite/en/subjct.txt", "x"), "invite/en/subjct.txt: not one of"},
 		{"stray file", files("readme", "x"), "readme: a file among directories"},
 		{"bad name", files("My Mail/en/subject.txt", "x"), "My Mail: a template's name"},

@@ -15,21 +15,24 @@ import (
 // time.
 //
 // No library has it, because of what it promises: net/smtp and go-smtp buffer the text of
-// a mail, so an error from them does not tell whether the last octet has left.
+// an email, so an error from them does not tell whether the last octet has left.
 type conn struct {
 	relay  *relay
 	socket net.Conn // TCP: deadlines are set here
 	stream net.Conn // the socket, or TLS on it
 	in     replyReader
+	out    []byte // what is written; its memory is used again
 	offers extensions
 
-	state   state
-	kept    bool        // it was used before
-	grouped bool        // the last RCPT was sent before MAIL was answered
-	mails   int         // whose text was taken
-	most    int         // mails that it may carry; 0 is any number
-	asked   time.Time   // since when an answer is waited for
-	idle    *time.Timer // closes it while it is kept
+	budget budget      // of the send that it belongs to
+	stop   func() bool // see enter
+
+	state state
+	kept  bool        // it was used before
+	mails int         // whose text was taken
+	most  int         // emails that it may carry; 0 is any number
+	asked time.Time   // since when an answer is waited for
+	idle  *time.Timer // closes it while it is kept
 }
 
 // state says what a connection can be used for.
@@ -47,21 +50,17 @@ var (
 )
 
 // dial connects, secures, greets and logs in. Whatever goes wrong is trouble of the relay
-// and not of the mail: the outcome is always Unavailable.
+// and not of the email: the outcome is always Unavailable.
 func (r *relay) dial(b budget) (*conn, *Error) {
-	c := &conn{relay: r, asked: time.Now()}
+	c := &conn{relay: r, budget: b, asked: time.Now()}
 	dialer := net.Dialer{Timeout: r.options.limits.connect}
 	socket, err := dialer.DialContext(b.ctx, "tcp", r.name)
 	if err != nil {
-		return nil, c.lost(b, StepConnect, err)
+		return nil, c.lost(StepConnect, err)
 	}
 	c.use(socket, socket)
-	stop := b.interrupt(socket)
-	failure := c.introduce(b)
-	if !stop() && failure == nil {
-		failure = c.lost(b, StepConnect, b.ctx.Err())
-	}
-	if failure != nil {
+	c.enter(b)
+	if failure := c.introduce(); failure != nil {
 		c.close()
 		return nil, failure
 	}
@@ -74,50 +73,63 @@ func (c *conn) use(socket, stream net.Conn) {
 	c.in.Reader = bufio.NewReaderSize(stream, mostLineBytes)
 }
 
+// enter makes the connection belong to a send, whose end ends whatever the socket waits for.
+func (c *conn) enter(b budget) {
+	c.budget = b
+	c.stop = context.AfterFunc(b.ctx, func() { _ = c.socket.SetDeadline(time.Unix(1, 0)) }) // an error means that it is closed
+}
+
+// leave ends that. Where the send has ended, the deadline may be overwritten at any moment.
+func (c *conn) leave() {
+	if !c.stop() {
+		c.state = broken
+	}
+}
+
 // introduce goes from the open socket to where MAIL may be said.
-func (c *conn) introduce(b budget) *Error {
+func (c *conn) introduce() *Error {
 	if c.relay.url.mode == implicitTLS {
-		if failure := c.secure(b); failure != nil {
+		if failure := c.secure(); failure != nil {
 			return failure
 		}
 	}
-	if failure := c.expect(b, StepBanner, 2); failure != nil {
+	if failure := c.expect(StepBanner, 2); failure != nil {
 		return failure
 	}
 	c.most = mostMails(string(c.in.text))
-	if failure := c.hello(b); failure != nil {
+	if failure := c.hello(); failure != nil {
 		return failure
 	}
 	if c.relay.url.mode == startTLS {
-		if failure := c.upgrade(b); failure != nil {
+		if failure := c.upgrade(); failure != nil {
 			return failure
 		}
 	}
 	if c.relay.url.login != nil {
-		if failure := c.login(b); failure != nil {
+		if failure := c.login(); failure != nil {
 			return failure
 		}
 	}
 	if c.in.ahead() {
-		return c.lost(b, StepEHLO, errTooEarly)
+		return c.lost(StepEHLO, errTooEarly)
 	}
 	return nil
 }
 
-func (c *conn) secure(b budget) *Error {
-	if err := c.arm(b, c.relay.options.limits.connect); err != nil {
-		return c.lost(b, StepTLS, err)
+func (c *conn) secure() *Error {
+	if err := c.arm(c.relay.options.limits.connect); err != nil {
+		return c.lost(StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, c.relay.tls)
 	if err := encrypted.Handshake(); err != nil {
-		return c.lost(b, StepTLS, err)
+		return c.lost(StepTLS, err)
 	}
 	c.use(c.socket, encrypted)
 	return nil
 }
 
-func (c *conn) hello(b budget) *Error {
-	failure := c.expect(b, StepEHLO, 2, "EHLO "+c.relay.options.HELO)
+func (c *conn) hello() *Error {
+	failure := c.expect(StepEHLO, 2, "EHLO "+c.relay.options.HELO)
 	if failure == nil {
 		c.offers = readExtensions(string(c.in.text))
 	}
@@ -125,31 +137,31 @@ func (c *conn) hello(b budget) *Error {
 }
 
 // upgrade turns clear text into TLS, or fails.
-func (c *conn) upgrade(b budget) *Error {
+func (c *conn) upgrade() *Error {
 	if !c.offers.startTLS {
-		return c.lost(b, StepSTARTTLS, errNoSTARTTLS)
+		return c.lost(StepSTARTTLS, errNoSTARTTLS)
 	}
-	if failure := c.expect(b, StepSTARTTLS, 220, "STARTTLS"); failure != nil {
+	if failure := c.expect(StepSTARTTLS, 220, "STARTTLS"); failure != nil {
 		return failure
 	}
 	// What came along with the 220 came in the clear. Read later, it would pass for the
 	// relay's answer under TLS (CVE-2011-0411 and its kin).
 	if c.in.ahead() {
-		return c.lost(b, StepSTARTTLS, errInjection)
+		return c.lost(StepSTARTTLS, errInjection)
 	}
-	if failure := c.secure(b); failure != nil {
+	if failure := c.secure(); failure != nil {
 		return failure
 	}
-	return c.hello(b)
+	return c.hello()
 }
 
 // expect sends a line, if there is one, and fails unless the reply has this code, or this
 // first digit.
-func (c *conn) expect(b budget, step Step, want int, line ...string) *Error {
-	code, err := c.ask(b, line...)
+func (c *conn) expect(step Step, want int, line ...string) *Error {
+	code, err := c.ask(line...)
 	switch {
 	case err != nil:
-		return c.lost(b, step, err)
+		return c.lost(step, err)
 	case code == want, code/100 == want:
 		return nil
 	}
@@ -157,32 +169,53 @@ func (c *conn) expect(b budget, step Step, want int, line ...string) *Error {
 }
 
 // ask sends a line, if there is one, and reads the reply.
-func (c *conn) ask(b budget, line ...string) (int, error) {
-	if err := c.arm(b, c.relay.options.limits.command); err != nil {
+func (c *conn) ask(line ...string) (int, error) {
+	if err := c.arm(c.relay.options.limits.command); err != nil {
 		return 0, err
 	}
-	for _, text := range line {
-		if _, err := c.stream.Write([]byte(text + "\r\n")); err != nil {
-			return 0, err
-		}
+	if err := c.say(line...); err != nil {
+		return 0, err
 	}
 	return c.in.next()
 }
 
-// arm starts a wait for the relay.
-func (c *conn) arm(b budget, most time.Duration) error {
-	c.asked = time.Now()
-	return b.arm(c.socket, most)
+// say sends lines in one piece.
+func (c *conn) say(lines ...string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	c.out = c.out[:0]
+	for _, line := range lines {
+		c.out = append(append(c.out, line...), "\r\n"...)
+	}
+	_, err := c.stream.Write(c.out)
+	return err
 }
 
-// lost is the failure of a connection that broke before the mail was handed over.
-func (c *conn) lost(b budget, step Step, err error) *Error {
+// arm starts a wait for the relay, of this much time or what is left of the send's. An error means
+// that the send has ended.
+func (c *conn) arm(most time.Duration) error {
+	c.asked = time.Now()
+	deadline := c.asked.Add(most)
+	if c.budget.until.Before(deadline) {
+		deadline = c.budget.until
+	}
+	if err := c.socket.SetDeadline(deadline); err != nil {
+		return err
+	}
+	return c.budget.ctx.Err() // asked after the deadline is set, which may have undone what enter did
+}
+
+// lost is the failure of a connection that broke before the email was handed over. With PIPELINING
+// the relay may hold the answer to MAIL back until it has that to RCPT, which may wait for the
+// recipient's own server.
+func (c *conn) lost(step Step, err error) *Error {
 	c.state = broken
 	outcome := Unavailable
-	if step == StepRCPT || c.grouped && (step == StepMAIL || step == StepRSET) { // the relay may be waiting on the recipient
+	if step == StepRCPT || c.offers.pipelining && (step == StepMAIL || step == StepRSET) {
 		outcome = Deferred
 	}
-	return &Error{Outcome: outcome, Relay: c.relay.name, Step: step, Err: b.cause(c.asked, err)}
+	return &Error{Outcome: outcome, Relay: c.relay.name, Step: step, Err: c.budget.cause(c.asked, err)}
 }
 
 // refused is the relay's refusal.
@@ -191,20 +224,17 @@ func (c *conn) refused(step Step, code int) *Error {
 	return &Error{Outcome: reply.outcome(step), Relay: c.relay.name, Step: step, Reply: reply}
 }
 
-func (c *conn) close() { _ = c.socket.Close() }
+func (c *conn) close() {
+	c.stop()
+	_ = c.socket.Close()
+}
 
-// quit says QUIT and closes. The relay should be the first to close, so that it, too, counts
-// one connection less before the next. No mail depends on it, so a second is enough.
-func (c *conn) quit(life context.Context) {
-	b := budget{ctx: life, until: time.Now().Add(time.Second)}
-	defer b.interrupt(c.socket)()
-	for _, err := c.ask(b, "QUIT"); err == nil; {
-		_, err = c.in.next()
+// quit says QUIT and closes. No email depends on it, so the answer is not waited for.
+func (c *conn) quit() {
+	if c.socket.SetDeadline(time.Now().Add(time.Second)) == nil {
+		_ = c.say("QUIT")
 	}
-	if encrypted, ok := c.stream.(*tls.Conn); ok {
-		_ = encrypted.Close()
-	}
-	c.close()
+	_ = c.stream.Close()
 }
 
 // extensions is what EHLO offered, as far as it matters here.

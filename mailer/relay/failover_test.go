@@ -132,29 +132,6 @@ func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
 	}
 }
 
-// Mails that left the queue of a slow relay, for another that does not help, come back to it.
-func TestSend_FirstRelayBusySecondDown_FirstTakesItLater(t *testing.T) {
-	t.Parallel()
-	r, first, second, free := slowBeside(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
-	first.Play(fault.Script{})
-	short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
-	defer cancel()
-	const many = 4
-	var group sync.WaitGroup
-	for range many {
-		group.Go(func() {
-			if receipt, err := send(short, r, letter()); err != nil || receipt.Relay != first.Addr() {
-				t.Errorf("%+v, %v; want that the first took it", receipt, err)
-			}
-		})
-	}
-	servertest.Eventually(t, "all have asked the second, and wait for the first again", func() bool {
-		return len(second.Received()) == many && r.Stats()[0].Waiting == many || short.Err() != nil
-	})
-	free()
-	group.Wait()
-}
-
 // A relay that fails is not asked for the cooldown, which doubles until it answers. That can
 // be seen all the time.
 func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {

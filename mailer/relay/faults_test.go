@@ -135,22 +135,6 @@ func suffer(t *testing.T, script fault.Script, want end) {
 	servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
 }
 
-// A relay that is silent at MAIL is at fault, and no recipient. Where MAIL and RCPT went out as
-// one group that is known at the second mail only.
-func TestCircuit_SilenceAtMAIL_OpensAtTheSecond(t *testing.T) {
-	script := fault.Script{At: fault.MAIL, Kind: fault.Silence}
-	o := facing(script, ample)
-	o.Failures, o.Cooldown = 1, time.Hour
-	r := newRelays(t, o, plain(play(t, script)))
-	for _, want := range []end{deferred, down} {
-		_, err := send(t.Context(), r, letter())
-		checkOutcome(t, err, want.outcome)
-		if got := r.Stats()[0].CircuitOpen; got != want.opens {
-			t.Errorf("the breaker is open: %v, want %v", got, want.opens)
-		}
-	}
-}
-
 // A send is deferred only if all relays that were asked put the recipient off.
 func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 	later, down := fault.Script{At: fault.RCPT, Kind: fault.Temporary}, fault.Script{At: fault.Banner, Kind: fault.HangUp}
@@ -181,7 +165,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 
 // What a relay hears to the octet when it refuses the recipient.
 func TestWire_RefusedRecipient(t *testing.T) {
-	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<somebody@secret.example>\r\n"
+	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<recipient@secret.example>\r\n"
 	for name, c := range map[string]struct {
 		script fault.Script
 		want   string
@@ -215,6 +199,7 @@ func TestWire_RefusedRecipient(t *testing.T) {
 // The relay stops reading in the middle of a mail too great for any buffer, so its last octet
 // certainly never left.
 func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
+	t.Parallel()
 	script := fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond}
 	s := play(t, script)
 	r := newRelays(t, facing(script, patience), plain(s))

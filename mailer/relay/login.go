@@ -17,21 +17,21 @@ var (
 
 // login authenticates. It is reached under TLS only, since ParseURL takes no password for
 // a connection without.
-func (c *conn) login(b budget) *Error {
+func (c *conn) login() *Error {
 	login := c.relay.url.login()
 	if c.relay.tokens != nil {
-		return c.loginByToken(b, login.user)
+		return c.loginByToken(login.user)
 	}
 	encode := base64.StdEncoding.EncodeToString
 	switch {
 	case slices.Contains(c.offers.auth, "PLAIN"):
 		both := encode([]byte("\x00" + login.user + "\x00" + login.password))
-		return c.tell(b, atOnce("PLAIN", both), both)
+		return c.tell(atOnce("PLAIN", both), both)
 	case slices.Contains(c.offers.auth, "LOGIN"):
 		user, password := encode([]byte(login.user)), encode([]byte(login.password))
-		return c.tell(b, []string{"AUTH LOGIN", user, password}, user, password)
+		return c.tell([]string{"AUTH LOGIN", user, password}, user, password)
 	}
-	return c.lost(b, StepAUTH, errNoAUTH)
+	return c.lost(StepAUTH, errNoAUTH)
 }
 
 // mostCommandBytes is the limit of a line by RFC 4954. A longer response waits for the
@@ -49,21 +49,21 @@ func atOnce(mechanism, response string) []string {
 
 // loginByToken is SASL XOAUTH2. A relay that refuses a token may say why in a 334, and its
 // refusal follows after an empty line.
-func (c *conn) loginByToken(b budget, user string) *Error {
+func (c *conn) loginByToken(user string) *Error {
 	if !slices.Contains(c.offers.auth, "XOAUTH2") {
-		return c.lost(b, StepAUTH, errors.New(oneLine("the relay does not offer AUTH XOAUTH2, but AUTH "+strings.Join(c.offers.auth, " "))))
+		return c.lost(StepAUTH, errors.New(oneLine("the relay does not offer AUTH XOAUTH2, but AUTH "+strings.Join(c.offers.auth, " "))))
 	}
 	tokens := c.relay.tokens
 	c.asked = time.Now()
-	token, err := tokens.get(b.ctx)
+	token, err := tokens.get(c.budget.ctx)
 	if err != nil {
 		server, _ := url.Parse(tokens.config.TokenURL)
-		failure := c.lost(b, StepAUTH, err)
+		failure := c.lost(StepAUTH, err)
 		failure.Err = fmt.Errorf("the token server %s: %w", server.Host, failure.Err)
 		return failure
 	}
 	both := base64.StdEncoding.EncodeToString([]byte("user=" + user + "\x01auth=Bearer " + token + "\x01\x01"))
-	failure := c.tell(b, append(atOnce("XOAUTH2", both), ""), both, token)
+	failure := c.tell(append(atOnce("XOAUTH2", both), ""), both, token)
 	if failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 5 {
 		tokens.refused(token)
 		failure.Err = errTokenRefused
@@ -74,12 +74,12 @@ func (c *conn) loginByToken(b budget, user string) *Error {
 // tell says the lines of a login, each after the one before was answered 334. The text of a
 // refusal is dropped if it has the start of a secret in it, since some servers repeat a line
 // that they refuse.
-func (c *conn) tell(b budget, lines []string, secrets ...string) *Error {
+func (c *conn) tell(lines []string, secrets ...string) *Error {
 	for i, line := range lines {
-		code, err := c.ask(b, line)
+		code, err := c.ask(line)
 		switch {
 		case err != nil:
-			return c.lost(b, StepAUTH, err)
+			return c.lost(StepAUTH, err)
 		case code == 235:
 			return nil
 		case code == 334 && i < len(lines)-1:

@@ -37,10 +37,11 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// commitCut sends wire over a connection that is cut after so many octets, and returns the
+// commitCut sends a text over a connection that is cut after so many octets, and returns the
 // outcome and what arrived.
-func commitCut(t *testing.T, wire []byte, after int, secure *tls.Config, trust *tls.Config) (Outcome, []byte) {
+func commitCut(t *testing.T, text []byte, after int, secure *tls.Config, trust *tls.Config) (Outcome, []byte) {
 	t.Helper()
+	wire := stuff(nil, text)
 	here, there := net.Pipe()
 	cut := &cutConn{Conn: here, left: -1}
 	arrived := make(chan []byte, 1)
@@ -65,9 +66,10 @@ func commitCut(t *testing.T, wire []byte, after int, secure *tls.Config, trust *
 	cut.left = after
 	c := &conn{relay: &relay{options: Options{}.withDefaults()}}
 	c.use(here, stream)
-	b := newBudget(t.Context(), time.Now(), time.Minute)
-	defer b.bind(t.Context(), t.Context())()
-	_, failure := c.text(b, wire)
+	b, release := newBudget(t.Context(), t.Context(), time.Minute)
+	defer release()
+	c.enter(b)
+	_, failure := c.send(text)
 	_ = here.Close()
 	return failure.Outcome, <-arrived
 }
@@ -75,10 +77,8 @@ func commitCut(t *testing.T, wire []byte, after int, secure *tls.Config, trust *
 // Whichever octet the connection is cut at: the outcome is Unavailable only if the relay
 // cannot have the end of the mail, and Unknown if it has.
 func TestCommit_CutAtEachOctet_OutcomeIsExact(t *testing.T) {
-	wire, err := stuff([]byte("Subject: code\r\n\r\n.123456\r\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := []byte("Subject: code\r\n\r\n.123456\r\n")
+	wire := stuff(nil, text)
 	authority := servertest.NewAuthority(t)
 	now := time.Now().UnixMilli()
 	secure := &tls.Config{
@@ -95,7 +95,7 @@ func TestCommit_CutAtEachOctet_OutcomeIsExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := map[Outcome]int{}
 			for after := range c.octets + 1 {
-				outcome, arrived := commitCut(t, wire, after, c.secure, trust)
+				outcome, arrived := commitCut(t, text, after, c.secure, trust)
 				want := Unavailable
 				if bytes.Equal(arrived, wire) {
 					want = Unknown

@@ -198,6 +198,7 @@ func oddAddresses(t *testing.T) (odd []string) {
 // Marks that steer a shell, a path or a router steer nothing here: each mail is
 // delivered to the one recipient that its Address names.
 func TestExim_OddAddresses_Delivered(t *testing.T) {
+	t.Parallel()
 	to := oddAddresses(t)
 	if len(to) < 150 {
 		t.Fatalf("only %d addresses", len(to))
@@ -234,6 +235,7 @@ func TestExim_OddAddresses_Delivered(t *testing.T) {
 // Exim delivers the first ten mails of a connection at once and leaves more for its
 // next queue run, which may come when the code is no longer valid.
 func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
+	t.Parallel()
 	var to []string
 	for i := range 25 {
 		to = append(to, fmt.Sprintf("user%d@example.com", i))

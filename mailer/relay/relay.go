@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/breaker"
@@ -22,12 +21,9 @@ type relay struct {
 	pool    *pool
 	circuit *breaker.Circuit
 	log     *slog.Logger
-	// apart says that RCPT waits for the answer to MAIL even with PIPELINING: it was once not
-	// to be seen which of the two the relay was silent at.
-	apart atomic.Bool
 }
 
-func newRelay(life context.Context, url URL, o Options) *relay {
+func newRelay(url URL, o Options) *relay {
 	r := &relay{name: url.Addr(), url: url, options: o, log: o.Logger.With("relay", url.Addr()), tls: &tls.Config{
 		ServerName:         url.serverName,
 		RootCAs:            url.roots,
@@ -36,10 +32,10 @@ func newRelay(life context.Context, url URL, o Options) *relay {
 	}}
 	if url.login != nil {
 		if oauth := url.login().oauth; oauth != nil {
-			r.tokens = &tokens{config: *oauth, life: life, timeout: o.limits.command, now: o.limits.now}
+			r.tokens = newTokens(*oauth, o.limits.command, o.limits.now)
 		}
 	}
-	r.pool = &pool{options: o, life: life, inUse: map[string]int{}}
+	r.pool = &pool{options: o, inUse: map[string]int{}}
 	r.circuit = breaker.NewCircuit(o.limits.breaker, o.limits.now, func(open bool) {
 		if open {
 			r.log.Warn("relay circuit breaker opened")
@@ -71,11 +67,6 @@ func (e *Error) oneTooMany() bool {
 	return e.Step == StepBanner || e.Step == StepEHLO || e.Step == StepAUTH || e.Reply.about() == aboutLoad
 }
 
-// blurred reports whether the connection broke before MAIL was answered, with RCPT sent along
-// with it: servers may hold the answer to MAIL back until they have that to RCPT, which may
-// wait on the recipient.
-func (e *Error) blurred() bool { return e.Outcome == Deferred && e.Step != StepRCPT }
-
 // health is what a try tells about the relay, by the step at which it failed. What a
 // recipient can bring about is held against no relay: a failure at RCPT means that MAIL
 // was answered well. Nor is a send that ran out of its own time, or one connection more
@@ -85,7 +76,8 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
 		return breaker.Answered
-	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errCrowded):
+	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errCrowded),
+		failure.Outcome == Deferred && failure.Step != StepRCPT:
 		return breaker.NotJudged
 	case failure.Step == StepRCPT, errors.Is(failure, errTooBig):
 		return breaker.Answered

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,16 @@ const (
 	hanging = 20 * time.Second
 )
 
+// TestMain lets more tests run at once than there are processors: most of their time they wait
+// for a timeout.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
+
 // mail is what the tests send.
 type mail struct {
 	From, To string
@@ -34,8 +45,8 @@ type mail struct {
 func letter() mail {
 	return mail{
 		From: "no-reply@acme.example",
-		To:   "somebody@secret.example",
-		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+		To:   "recipient@secret.example",
+		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: recipient@secret.example\r\n" +
 			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
 	}
 }
@@ -43,7 +54,7 @@ func letter() mail {
 // to is a letter to this domain.
 func to(domain string) mail {
 	m := letter()
-	m.To = "somebody@" + domain
+	m.To = "recipient@" + domain
 	return m
 }
 
@@ -138,7 +149,7 @@ func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, err
 	if err != nil {
 		return relay.Receipt{}, err
 	}
-	return tx.Commit(ctx, m.Bytes)
+	return tx.Commit(m.Bytes)
 }
 
 func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {

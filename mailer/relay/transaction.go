@@ -10,13 +10,13 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
-// Tx is a mail that a relay is ready for. It must end in Commit or Abort, and belongs to one
+// Tx is an email that a relay is ready for. It must end in Commit or Abort, and belongs to one
 // goroutine.
 type Tx struct {
 	relays   *Relays
 	budget   budget
+	release  func() // of the budget
 	from, to address.Address
-	domain   string   // the recipient's, which has a share of the connections
 	left     []*relay // still to be asked
 	ended    bool
 
@@ -26,34 +26,36 @@ type Tx struct {
 	pass  breaker.Pass
 	began time.Time
 
-	last    *Error // the answer, if no other relay takes the mail
+	last    *Error // the answer, if no other relay takes the email
 	trouble bool   // a relay was asked and failed otherwise than at the recipient
 }
 
-// Begin finds a relay that is ready for the text of a mail from and to these addresses. It
-// tries the relays in order. With another to try, a mail waits for a connection for a third
-// of its time, and comes back to that queue if no other relay takes it. The error is an
-// *Error whose Outcome is never Unknown.
+// Begin finds a relay that is ready for the text of an email from and to these addresses. It
+// tries the relays in order. With another to try, an email waits for a connection for a third
+// of its time. The error is an *Error whose Outcome is never Unknown.
 //
-// The whole of Begin and Commit takes until ctx ends or Options.Deadline has passed, at most.
+// All until the end of Commit takes until ctx ends or Options.Deadline has passed, at most.
 func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
 	if !r.enter() {
-		return nil, &Error{Outcome: Unavailable, Err: ErrClosed}
+		return nil, &Error{Outcome: Unavailable, Err: errClosed}
 	}
-	tx := &Tx{
-		relays: r, from: from, to: to, domain: to.Domain(), left: slices.Clone(r.relays),
-		budget: newBudget(ctx, time.Now(), r.options.Deadline),
-	}
-	defer tx.budget.bind(ctx, r.life)()
+	tx := &Tx{relays: r, from: from, to: to, left: r.relays}
+	tx.budget, tx.release = newBudget(ctx, r.life, r.options.Deadline)
 	failure := tx.pace()
 	if failure == nil {
 		failure = tx.next()
 	}
 	if failure != nil {
-		r.sending.Done()
+		tx.end()
 		return nil, failure
 	}
 	return tx, nil
+}
+
+func (tx *Tx) end() {
+	tx.ended = true
+	tx.release()
+	tx.relays.sending.Done()
 }
 
 // pace waits under the pace, unless there is no relay to ask.
@@ -83,13 +85,8 @@ func (tx *Tx) next() *Error {
 			return nil
 		}
 		tx.note(failure)
-		switch {
-		case failure.Outcome == Rejected, tx.budget.tooLate():
+		if failure.Outcome == Rejected || tx.budget.tooLate() {
 			return tx.answer()
-		case errors.Is(failure, errCrowded): // back to the queue
-			tx.left = append([]*relay{tx.relay}, tx.left...)
-		case failure.Outcome == Busy && !time.Now().Before(line):
-			tx.left = append(tx.left, tx.relay)
 		}
 	}
 	return tx.answer()
@@ -102,14 +99,13 @@ func (tx *Tx) ask(line time.Time) *Error {
 	if rest := r.circuit.Rest(); rest > 0 {
 		return r.resting(rest)
 	}
-	kept, failure := r.pool.take(tx.budget.ctx, line, tx.domain)
-	if failure != nil {
+	var failure *Error
+	if tx.conn, failure = r.pool.take(tx.budget.ctx, line, tx.to.Domain()); failure != nil {
 		return failure
 	}
-	tx.conn = kept
 	// Asked again: the circuit may have opened while this mail waited.
 	if tx.pass = r.circuit.Ask(); !tx.pass.OK {
-		r.pool.release(kept, tx.domain)
+		r.pool.release(tx.conn, tx.to.Domain())
 		return r.resting(tx.pass.Wait)
 	}
 	failure = tx.open()
@@ -123,7 +119,8 @@ func (tx *Tx) ask(line time.Time) *Error {
 // dead or spent is replaced, once, unless it is too late for that.
 func (tx *Tx) open() (failure *Error) {
 	if kept := tx.conn; kept != nil {
-		failure = kept.begin(tx.budget, tx.from, tx.to)
+		kept.enter(tx.budget)
+		failure = kept.begin(tx.from, tx.to)
 		if failure == nil || !kept.stale(failure) || tx.budget.tooLate() {
 			return failure
 		}
@@ -132,7 +129,7 @@ func (tx *Tx) open() (failure *Error) {
 	if tx.conn, failure = tx.relay.dial(tx.budget); failure != nil {
 		return failure
 	}
-	return tx.conn.begin(tx.budget, tx.from, tx.to)
+	return tx.conn.begin(tx.from, tx.to)
 }
 
 // settle ends a try. The circuit is updated first: the next in the queue must find it as this
@@ -145,13 +142,11 @@ func (tx *Tx) settle(failure *Error) {
 			tx.conn.state = broken
 		}
 	}
-	outcome := health(tx.budget.ctx, failure)
-	if outcome == breaker.Failed && failure.blurred() {
-		r.apart.Store(true) // the next silence will tell
-		outcome = breaker.NotJudged
+	if tx.conn != nil {
+		tx.conn.leave()
 	}
-	r.circuit.Settle(tx.pass, outcome)
-	r.pool.release(tx.conn, tx.domain)
+	r.circuit.Settle(tx.pass, health(tx.budget.ctx, failure))
+	r.pool.release(tx.conn, tx.to.Domain())
 }
 
 // note keeps and reports what a relay said. The answer in the end is that of the last one that
@@ -165,6 +160,7 @@ func (tx *Tx) note(failure *Error) {
 	}
 	tx.last = failure
 	if errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
+		tx.left = append([]*relay{tx.relay}, tx.left...)
 		return
 	}
 	tx.relay.tried(string(failure.Outcome), tx.began)
@@ -182,33 +178,27 @@ func (tx *Tx) answer() *Error {
 }
 
 // Commit sends the text and returns when a relay has accepted it (its 250 to the final dot).
-// While it is certain that the mail never left, the relays that are left are tried, too. The
-// error is an *Error, or matches ErrUnsendable.
+// While it is certain that the email never left, the relays that are left are tried, too. The
+// error is an *Error, or ErrUnsendable.
 //
-// The text is a whole RFC 5322 mail: lines of at most 998 octets of ASCII, each ended by
+// The text is a whole RFC 5322 email: lines of at most 998 octets of ASCII, each ended by
 // CRLF, dots not stuffed. No octet of it is changed.
-func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
-	wire, err := stuff(text)
-	if err != nil {
+func (tx *Tx) Commit(text []byte) (Receipt, error) {
+	if !sendable(text) {
 		tx.Abort()
-		return Receipt{}, err
+		return Receipt{}, ErrUnsendable
 	}
-	tx.ended = true
-	defer tx.relays.sending.Done()
-	defer tx.budget.bind(ctx, tx.relays.life)()
+	defer tx.end()
 	for {
-		reply, failure := tx.conn.send(tx.budget, wire, len(text))
+		reply, failure := tx.conn.send(text)
 		tx.settle(failure)
 		if failure == nil {
 			tx.relay.tried("sent", tx.began)
-			return Receipt{Relay: tx.relay.name, OAuth: tx.relay.tokens != nil, Reply: *reply}, nil
+			return Receipt{Relay: tx.relay.name, Reply: *reply}, nil
 		}
 		tx.note(failure)
 		if failure.Outcome != Unavailable || tx.budget.tooLate() {
 			return Receipt{}, tx.answer()
-		}
-		if errors.Is(failure, errCrowded) {
-			tx.left = append([]*relay{tx.relay}, tx.left...)
 		}
 		if failure := tx.next(); failure != nil {
 			return Receipt{}, failure
@@ -216,14 +206,13 @@ func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
 	}
 }
 
-// Abort ends a transaction whose mail is not to leave. The relay waits for a text that it
+// Abort ends a transaction whose email is not to leave. The relay waits for a text that it
 // does not get, so the connection is closed. After Commit, Abort does nothing.
 func (tx *Tx) Abort() {
 	if tx.ended {
 		return
 	}
-	tx.ended = true
-	defer tx.relays.sending.Done()
 	tx.conn.state = broken
 	tx.settle(nil)
+	tx.end()
 }

@@ -57,15 +57,7 @@ const (
 // user, but no password, it logs in with tokens of OAuth 2; parseGrant says what is in that
 // file. Files are read now. Anything else in the query is refused. No error repeats any part
 // of the text, since any part may be the secret.
-func ParseURL(text string) (URL, error) {
-	r, err := parseURL(text)
-	if err != nil {
-		return URL{}, fmt.Errorf("relay URL: %w", err)
-	}
-	return r, nil
-}
-
-func parseURL(text string) (r URL, err error) {
+func ParseURL(text string) (r URL, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return r, errors.New("it is not a URL; user and password must be percent-encoded")

@@ -41,7 +41,7 @@ func TestParseURL_Wrong_NothingRepeated(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"":                    "host",
-		"mail.example.com:25": "URL",
+		"mail.example.com:25": "smtps://",
 		"http://hunter2:hunter2@mail.example.com":    "scheme",
 		"smtp:mail.example.com":                      "host",
 		"smtp://":                                    "host",

@@ -123,7 +123,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err != nil {
 		return Decision{Charges: all}, err
 	}
-	if refused(round) {
+	if len(all) > 0 && refused(round) {
 		all = s.refund(ctx, round, all)
 	}
 	d := decide(round)

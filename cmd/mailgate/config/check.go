@@ -44,7 +44,7 @@ func (c *Config) AfterApply() error {
 		{c.delivers() && c.APIKeys.published(), "api-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.AdminKeys.published(), "admin-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.Secret.published(), "secret", "is a secret " + ofTrial},
-		{c.APIKeys.share(c.AdminKeys), "admin-keys", "has a secret that is in api_keys too, which would make every back end an operator; make another: openssl rand -hex 16"},
+		{c.APIKeys.Shares(c.AdminKeys.Keys), "admin-keys", "has a secret that is in api_keys too, which would make every back end an operator; make another: openssl rand -hex 16"},
 		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than shutdown_grace, which includes it"},
 		{c.CodeLife%time.Millisecond != 0, "code-life", "must be whole milliseconds"},
 		{strings.Contains(c.URL, "@"), "url", "must have no user and password; the key is the first of admin_keys"},
@@ -54,8 +54,8 @@ func (c *Config) AfterApply() error {
 // ForServing checks what serve needs beyond valid settings.
 func (c *Config) ForServing() error {
 	err := c.firstWrong([]rule{
-		{!c.Loopback() && c.APIKeys == "", "api-keys", "must be set to listen on " + c.Listen + "; without keys, mailgate serves on loopback only"},
-		{c.APIKeys == "" && len(c.TrustedProxies) > 0, "api-keys", "must be set beside " + envName("trusted-proxies") + "; without keys, mailgate serves this machine only"},
+		{!c.Loopback() && c.APIKeys.IsZero(), "api-keys", "must be set to listen on " + c.Listen + "; without keys, mailgate serves on loopback only"},
+		{c.APIKeys.IsZero() && len(c.TrustedProxies) > 0, "api-keys", "must be set beside " + envName("trusted-proxies") + "; without keys, mailgate serves this machine only"},
 	})
 	if err != nil {
 		return err
@@ -148,13 +148,5 @@ func (c *Config) delivers() bool {
 func (s Secret) published() bool { return strings.HasSuffix(string(s), trialSecret) }
 
 func (k Keys) published() bool {
-	_, secrets := k.split()
-	return slices.ContainsFunc(secrets, func(secret string) bool { return Secret(secret).published() })
-}
-
-// share reports whether a secret is in both.
-func (k Keys) share(other Keys) bool {
-	_, mine := k.split()
-	_, theirs := other.split()
-	return slices.ContainsFunc(mine, func(secret string) bool { return slices.Contains(theirs, secret) })
+	return slices.ContainsFunc(k.secrets, func(secret string) bool { return Secret(secret).published() })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,10 +67,10 @@ type setting struct {
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	names := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {
-		names[flag.Name] = flag.Name != "help"
+		names[flag.Name] = flag.Name != "help" && flag.Name != "version"
 	}
 	flags := fromCommandLine(ctx)
-	variables := c.fromEnvironment(environ, names)
+	variables := c.fromEnvironment(ctx, environ, names)
 	if ctx.Selected() != nil && ctx.Selected().Name == FlagsOnly {
 		c.unknown = nil
 		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
@@ -111,56 +112,35 @@ func fromCommandLine(ctx *kong.Context) settings {
 }
 
 // fromEnvironment counts an empty variable as not set, as compose files leave it.
-func (c *Config) fromEnvironment(environ []string, names map[string]bool) settings {
-	byVariable := map[string]string{}
-	for name, isSetting := range names {
-		if isSetting {
-			byVariable[envName(name)] = name
-		}
-	}
+func (c *Config) fromEnvironment(ctx *kong.Context, environ []string, names map[string]bool) settings {
 	found := settings{}
 	for _, pair := range environ {
 		variable, text, _ := strings.Cut(pair, "=")
-		name, known := byVariable[variable]
+		rest, ours := strings.CutPrefix(variable, prefix)
+		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		switch {
-		case known && text != "":
+		case !ours:
+		case !names[name] || variable != envName(name):
+			c.unknown = append(c.unknown, unknownVariable(ctx.Kong, variable, name))
+		case text != "":
 			found[name] = setting{"environment", variable, text}
-		case !known && strings.HasPrefix(variable, prefix):
-			c.unknown = append(c.unknown, unknownVariable(variable, slices.Sorted(maps.Keys(byVariable))))
 		}
 	}
 	slices.Sort(c.unknown)
 	return found
 }
 
-func unknownVariable(variable string, known []string) string {
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, variable) - distance(b, variable) })
-	quoted := strings.Trim(strconv.Quote(variable), `"`)
-	if distance(nearest, variable) > 2 {
-		return quoted + ": unknown setting; mailgate --help lists them all"
-	}
-	return quoted + ": unknown setting; did you mean " + nearest + "?"
-}
+var quotedFlag = regexp.MustCompile(`"--([a-z-]+)"`)
 
-// distance is how many letters must be added, removed or replaced to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+// unknownVariable suggests what kong suggests for the flag of this name.
+func unknownVariable(k *kong.Kong, variable, name string) string {
+	text := strings.Trim(strconv.Quote(variable), `"`) + ": unknown setting; "
+	if trace, err := kong.Trace(k, []string{"--" + name}); err == nil && trace.Error != nil {
+		if similar := quotedFlag.FindStringSubmatch(trace.Error.Error()); similar != nil {
+			return text + "did you mean " + envName(similar[1]) + "?"
 		}
 	}
-	return row[len(b)]
+	return text + "mailgate --help lists them all"
 }
 
 const maxSecret = 64 << 10 // bytes

@@ -6,11 +6,13 @@ import (
 	"net/mail"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/dustin/go-humanize"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/network"
@@ -23,7 +25,10 @@ import (
 
 type (
 	// Keys are named secrets: name:secret,name:secret.
-	Keys string
+	Keys struct {
+		api.Keys
+		names, secrets []string
+	}
 	// Secret is what countdowns, codes and log hashes are derived from.
 	Secret string
 	// RedisURL is where Redis is, as package redisx reads it.
@@ -31,13 +36,13 @@ type (
 	// Relays are where email goes, in the order to try them.
 	Relays []relay.URL
 	// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
-	Bytes int64
+	Bytes uint64
 )
 
 // decoders parse the types of the settings. Their errors do not repeat a secret.
 func decoders() []kong.Option {
 	return []kong.Option{
-		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
+		decode(ParseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
 		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
@@ -70,17 +75,11 @@ func orElse[T any](parse func(string) (T, error), problem string) func(string) (
 }
 
 func parseBytes(text string) (Bytes, error) {
-	number, shift := text, 0
-	for i, unit := range []string{"KiB", "MiB", "GiB"} {
-		if before, ok := strings.CutSuffix(text, unit); ok {
-			number, shift = before, 10*(i+1)
-		}
+	n, err := humanize.ParseBytes(text)
+	if err != nil {
+		err = errors.New("must be a number of bytes, such as 65536 or 28MiB")
 	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 || n > 1<<40>>shift {
-		return 0, errors.New("must be a number of bytes up to 1024GiB, such as 65536 or 28MiB")
-	}
-	return Bytes(n << shift), nil
+	return Bytes(n), err
 }
 
 func parsePrefixes(text string) (all []netip.Prefix, err error) {
@@ -96,22 +95,17 @@ func parsePrefixes(text string) (all []netip.Prefix, err error) {
 
 func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redisx.CheckURL(text) }
 
-// ParseRelays splits where the next relay's scheme begins, as a password may hold a comma.
+// nextRelay is where the next relay begins: a password may hold a comma.
+var nextRelay = regexp.MustCompile(`,\s*smtp`)
+
+// ParseRelays parses the URLs of relays, separated by commas.
 func ParseRelays(text string) (all Relays, err error) {
-	for text != "" {
-		one := text
-		for at := range len(text) {
-			if text[at] == ',' && strings.HasPrefix(strings.TrimSpace(text[at+1:]), "smtp") {
-				one = text[:at]
-				break
-			}
-		}
+	for one := range strings.SplitSeq(nextRelay.ReplaceAllString(text, "\nsmtp"), "\n") {
 		url, err := relay.ParseURL(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, url)
-		text = strings.TrimPrefix(text[len(one):], ",")
 	}
 	return all, nil
 }
@@ -119,20 +113,19 @@ func ParseRelays(text string) (all Relays, err error) {
 // placeholder begins every secret in published examples.
 const placeholder = "change-me"
 
-// parseKeys refuses keys that can be guessed. Its errors name a key by its position.
-func parseKeys(text string) (Keys, error) {
-	parsed, err := api.ParseKeys(text)
-	if err != nil {
-		return "", err
+// ParseKeys refuses keys that can be guessed. Its errors name a key by its position.
+func ParseKeys(text string) (keys Keys, err error) {
+	if keys.Keys, err = api.ParseKeys(text); err != nil {
+		return keys, err
 	}
-	if parsed.IsZero() {
-		return "", errors.New("has no key; write name:secret")
+	if keys.IsZero() {
+		return keys, errors.New("has no key; write name:secret")
 	}
-	keys := Keys(text)
-	_, secrets := keys.split()
-	for i, one := range secrets {
-		if problem := guessable(one); problem != "" {
-			return "", fmt.Errorf("the secret of key %d %s; make one: openssl rand -hex 16", i+1, problem)
+	for pair := range strings.SplitSeq(text, ",") {
+		name, secret, _ := strings.Cut(strings.TrimSpace(pair), ":")
+		keys.names, keys.secrets = append(keys.names, name), append(keys.secrets, secret)
+		if problem := guessable(secret); problem != "" {
+			return keys, fmt.Errorf("the secret of key %d %s; make one: openssl rand -hex 16", len(keys.names), problem)
 		}
 	}
 	return keys, nil
@@ -155,37 +148,24 @@ func guessable(text string) string {
 	return ""
 }
 
-func (k Keys) split() (names, secrets []string) {
-	for pair := range strings.SplitSeq(string(k), ",") {
-		if name, secret, ok := strings.Cut(strings.TrimSpace(pair), ":"); ok {
-			names, secrets = append(names, name), append(secrets, secret)
-		}
-	}
-	return names, secrets
-}
-
 // Names are what the keys are called, in order.
-func (k Keys) Names() []string {
-	names, _ := k.split()
-	return names
-}
+func (k Keys) Names() []string { return k.names }
 
 // First is the secret of the first key, or empty.
 func (k Keys) First() string {
-	if _, secrets := k.split(); len(secrets) > 0 {
-		return secrets[0]
+	if len(k.secrets) == 0 {
+		return ""
 	}
-	return ""
+	return k.secrets[0]
 }
 
 const mask = "***"
 
 func (k Keys) String() string {
-	var all []string
-	for _, name := range k.Names() {
-		all = append(all, name+":"+mask)
+	if k.IsZero() {
+		return ""
 	}
-	return strings.Join(all, ",")
+	return strings.Join(k.names, ":"+mask+",") + ":" + mask
 }
 
 func (s Secret) String() string {
@@ -216,14 +196,7 @@ func (r Relays) String() string {
 	return strings.Join(all, ",")
 }
 
-func (b Bytes) String() string {
-	for i, unit := range []string{"GiB", "MiB", "KiB"} {
-		if one := Bytes(1) << (30 - 10*i); b >= one && b%one == 0 {
-			return strconv.FormatInt(int64(b/one), 10) + unit
-		}
-	}
-	return strconv.FormatInt(int64(b), 10)
-}
+func (b Bytes) String() string { return strings.ReplaceAll(humanize.IBytes(uint64(b)), " ", "") }
 
 // A Setting is one setting in force, as it may be shown.
 type Setting struct {

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
@@ -268,11 +269,14 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 
 // read checks a rule. One that is off is checked as any other.
 func (t ruleText) read(d Defaults) (r Rule, err error) {
+	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
 	switch {
+	case t.By == "" && t.Off:
+		return r, refuse("off", "it removes %s only; leave this rule out", ClientIPRule)
 	case t.By == "":
-		return r, refuse("", "by is missing; it must be one of %v", rules.Bys())
+		return r, refuse("", "by is missing; %s", oneOf)
 	case !slices.Contains(rules.Bys(), t.By):
-		return r, refuse("by", "it must be one of %v", rules.Bys())
+		return r, refuse("by", "%s", oneOf)
 	case t.Keep.or(1) < 1:
 		return r, refuse("keep_for_first_sends", "it must be at least 1")
 	}

@@ -1,0 +1,154 @@
+package message
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"mime/quotedprintable"
+	"net/textproto"
+	"strings"
+
+	"github.com/jordan-wright/email"
+)
+
+// layout is a finished email without the headers that differ from one to the next. Where only
+// the code and the address differ, too, it has markers in their place and is kept, since
+// filling in a template and encoding it is a tenth of the cost of a send.
+type layout struct {
+	subject string
+	body    []piece // and the last headers before it
+	size    int     // in octets, about
+
+	boundary []byte
+}
+
+// piece is text as it goes out, and the line after it, not encoded yet, if it has a marker.
+type piece struct {
+	text []byte
+	line string
+}
+
+// values are what replaces the markers.
+type values struct{ code, email string }
+
+// markers are not changed by the encodings of an email. They are random, so that no request and
+// no template has one of them.
+var markers = values{code: rand.Text()[:maxCode], email: rand.Text() + "._-@marker.example"}
+
+func (v values) in(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, markers.code, v.code), markers.email, v.email)
+}
+
+func (r Request) values() values { return values{code: r.Code, email: shown(r.To)} }
+
+// layoutKey is what a kept layout depends on.
+type layoutKey struct {
+	template *template
+	valid    duration
+}
+
+// canKeep reports whether the email of a request differs from others in code and address alone,
+// and neither is changed where a template puts it.
+func (r Request) canKeep(t *template) bool {
+	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@")
+}
+
+// kept returns the layout that is kept for a request, or nil.
+func (c *Composer) kept(t *template, r Request) *layout {
+	if !r.canKeep(t) {
+		return nil
+	}
+	found, _ := c.layouts.Load(layoutKey{t, durationIn(r.ExpiresInMS)})
+	l, _ := found.(*layout)
+	return l
+}
+
+// newLayout makes the layout of a request. One with markers is kept if it gives the same email.
+func (c *Composer) newLayout(t *template, r Request) (*layout, error) {
+	l, err := c.layOut(t, r, r.values())
+	key := layoutKey{t, durationIn(r.ExpiresInMS)}
+	if _, known := c.layouts.Load(key); err != nil || known || !r.canKeep(t) {
+		return l, err
+	}
+	marked, err := c.layOut(t, r, markers)
+	if err != nil || !marked.gives(l, r.values()) {
+		marked = nil
+	}
+	c.layouts.Store(key, marked)
+	return l, nil
+}
+
+// layOut has the library put the two parts together. Its header block is left out, since it has
+// headers in random order and splits a sender's name at a comma.
+func (c *Composer) layOut(t *template, r Request, v values) (*layout, error) {
+	filled, err := c.fill(t, r, v)
+	if err != nil {
+		return nil, err
+	}
+	mail := email.Email{
+		Text: filled.text,
+		HTML: filled.html,
+		// Set only to keep the library from making them of this host's name and clock.
+		Headers: textproto.MIMEHeader{"Message-Id": {"-"}, "Date": {"-"}},
+	}
+	composed, err := mail.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("composing the email: %w", err)
+	}
+	head, body, _ := bytes.Cut(composed, []byte("\r\n\r\n"))
+	_, boundary, found := bytes.Cut(head, []byte("\r\n boundary="))
+	if !found {
+		return nil, errors.New("composing the email: the library made no multipart email")
+	}
+	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
+	body = fmt.Appendf(nil, "%s boundary=%s\r\n\r\n%s", lastLines, boundary, body)
+	return &layout{subject: filled.subject, body: cut(body), size: len(body), boundary: boundary}, nil
+}
+
+// lastLines are equal in the header block of every email.
+const lastLines = "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n" +
+	"Content-Type: multipart/alternative;\r\n"
+
+// cut takes the lines with markers out of an encoded text, and decodes them. Lines that end in a
+// soft line break are one with the next.
+func cut(text []byte) (pieces []piece) {
+	start := 0 // of what is in no piece yet
+	for at := 0; at < len(text); {
+		end := at
+		for end == at || bytes.HasSuffix(text[:end], []byte("=\r\n")) {
+			end += bytes.Index(text[end:], []byte("\r\n")) + len("\r\n")
+		}
+		line := bytes.ReplaceAll(text[at:end], []byte("=\r\n"), nil)
+		if bytes.Contains(line, []byte(markers.code)) || bytes.Contains(line, []byte(markers.email)) {
+			decoded, _ := io.ReadAll(quotedprintable.NewReader(bytes.NewReader(line))) // what cannot be decoded gives another email
+			pieces = append(pieces, piece{text[start:at], strings.TrimSuffix(string(decoded), "\r\n")})
+			start = end
+		}
+		at = end
+	}
+	return append(pieces, piece{text: text[start:]})
+}
+
+// write writes the body with these values.
+func (l *layout) write(out *bytes.Buffer, v values) {
+	for _, p := range l.body {
+		out.Write(p.text)
+		if p.line != "" {
+			encoder := quotedprintable.NewWriter(out)
+			_, _ = io.WriteString(encoder, v.in(p.line)) // a write to memory does not fail
+			_ = encoder.Close()
+			out.WriteString("\r\n")
+		}
+	}
+}
+
+// gives reports whether the layout makes the same email as another, but for the boundary.
+func (l *layout) gives(other *layout, v values) bool {
+	var one, two bytes.Buffer
+	l.write(&one, v)
+	other.write(&two, v)
+	same := bytes.ReplaceAll(one.Bytes(), l.boundary, other.boundary)
+	return v.in(l.subject) == other.subject && bytes.Equal(same, two.Bytes())
+}
