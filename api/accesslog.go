@@ -50,16 +50,19 @@ func panicked(value any) error {
 
 // record writes the request's log line and counts it.
 func (s *Server) record(c *fiber.Ctx, r *request) {
-	took, status := time.Since(r.began), c.Response().StatusCode()
+	now, status := time.Now(), c.Response().StatusCode()
+	took := now.Sub(r.began)
 	r.route = cmp.Or(r.route, c.Route().Name, "none")
 	s.metrics.requests.WithLabelValues(r.route, strconv.Itoa(status)).Inc()
 	if r.unlogged {
 		return
 	}
 	s.metrics.durations.WithLabelValues(r.route).Observe(took.Seconds())
-	if s.with.Log.Enabled(s.alive, r.level) {
+	if log := s.with.Log.Handler(); log.Enabled(s.alive, r.level) {
 		r.describe(status, took)
-		s.with.Log.LogAttrs(s.alive, r.level, "request", r.attrs...)
+		line := slog.NewRecord(now, r.level, "request", 0) // a Logger would look for the caller's line, which is not logged
+		line.AddAttrs(r.attrs...)
+		_ = log.Handle(s.alive, line) // as a Logger does
 	}
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 
 	"github.com/gofiber/fiber/v2"
@@ -23,7 +22,7 @@ func (s *Server) admit(to access) fiber.Handler {
 		if err := s.checkKey(c, r, to); err != nil {
 			return err
 		}
-		r.ctx, r.cancel = context.WithTimeout(s.alive, s.with.SendDeadline)
+		r.ctx = s.deadlines.from(r.began)
 		if err := s.enter(c, r, to); err != nil {
 			return err
 		}

@@ -38,13 +38,13 @@ func (s *Server) showCountdown(c *fiber.Ctx) error {
 		return err
 	}
 	q := s.quotaOf(mailbox, decision)
-	r.note(&q)
+	r.note(q)
 	v := &q.decision.Verdict
 	return respond(c, countdownAnswer{wire.Name(decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)})
 }
 
 // quotaWithCountdown is the quota of a send, with a token for its countdown.
-func (s *Server) quotaWithCountdown(mailbox address.Address, send rules.Send, d rules.Decision) quota {
+func (s *Server) quotaWithCountdown(mailbox address.Address, send rules.Send, d rules.Decision) *quota {
 	q := s.quotaOf(mailbox, d)
 	q.countdown = s.sealCountdown(send, &q.decision.Verdict)
 	return q

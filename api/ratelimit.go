@@ -42,7 +42,7 @@ func (s *Server) bound(name, whose string, by throttle.Limiter, key func(*reques
 		if !v.Allowed {
 			q := quotaOfOne(name, s.names.subject(of), v)
 			q.whose = whose
-			return denied(&q)
+			return denied(q)
 		}
 		return c.Next()
 	}

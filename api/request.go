@@ -20,7 +20,6 @@ type request struct {
 	client netip.Addr
 	live   *Live
 	ctx    context.Context // ends with Options.SendDeadline; nil until the request is admitted
-	cancel context.CancelFunc
 
 	shown     access // what the key that came with the request opens
 	shownName string
@@ -77,9 +76,6 @@ func (s *Server) begin(c *fiber.Ctx) *request {
 
 // finish releases all that the request holds.
 func (s *Server) finish(r *request) {
-	if r.cancel != nil {
-		r.cancel()
-	}
 	if r.keyless {
 		s.keyless.leave()
 	}

@@ -64,9 +64,9 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	return s.send(c, s.delivery.Attempt(r.id), &body)
 }
 
-// sendOnce sends under an Idempotency-Key. A request that is not valid uses no key, so that it can
-// be corrected and sent under the same one. But one whose template is gone or has changed may have
-// been sent before a reload, and then has that answer.
+// sendOnce sends under an Idempotency-Key. An invalid request leaves its key unused, so that it can be
+// corrected and sent under the same one. But a request whose template is gone or has changed may have
+// been sent before a reload: it gets the first answer then.
 func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fieldProblem) error {
 	r := requestOf(c)
 	if !onlyTemplate(wrong) {
@@ -108,7 +108,7 @@ func isMismatch(err error) bool {
 	return ok && e.Kind == delivery.Mismatch
 }
 
-// readKey is the request's Idempotency-Key, empty if there is none.
+// readKey returns the request's Idempotency-Key, or "".
 func readKey(c *fiber.Ctx) (key string, err error) {
 	fields := c.Request().Header.PeekAll("Idempotency-Key")
 	if len(fields) == 0 {
@@ -121,7 +121,7 @@ func readKey(c *fiber.Ctx) (key string, err error) {
 	return key, nil
 }
 
-// mail is the mail that a valid body asks for.
+// mail returns the mail that a valid body asks for.
 func (r *request) mail(body *sendBody) message.Request {
 	mail := message.Request{To: r.mailbox, Template: body.Template, Locale: body.Locale, Data: body.Data}
 	if body.Code != nil {
@@ -130,7 +130,7 @@ func (r *request) mail(body *sendBody) message.Request {
 	return mail
 }
 
-// draft is the mail that a body asks for, to be checked before all of it is known or valid.
+// draft returns the mail that a body asks for, with valid values for what is unknown or invalid yet.
 func (r *request) draft(body *sendBody) message.Request {
 	mail := r.mail(body)
 	mail.ID = checkID
@@ -143,7 +143,7 @@ func (r *request) draft(body *sendBody) message.Request {
 	return mail
 }
 
-// Valid values for what a mail does not have yet, or has wrong.
+// Valid values to check the other fields of a mail with.
 const (
 	checkID   = "AAAAAAAA"
 	checkCode = "000000"
@@ -201,16 +201,15 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
 	q := s.quotaWithCountdown(r.mailbox, traits, result.Decision)
-	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.tell(c)})
+	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.report(c)})
 }
 
-// sendProblems are the answers to sends that were not accepted.
+// sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
 	kind  *kind
 	retry int64 // milliseconds, if no better time is known
-	quota bool  // the answer tells what is charged
+	quota bool  // the answer has the limits
 }{
-	delivery.Limited:     {kind: quotaExceeded, quota: true},
 	delivery.Rejected:    {kind: recipientRejected, quota: true},
 	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
 	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
@@ -225,23 +224,24 @@ var sendProblems = map[delivery.Kind]struct {
 // inFlightRetry is the longest Retry-After for an attempt in progress, in milliseconds.
 const inFlightRetry = 1000
 
-// notSent is the answer to an error of package delivery.
+// notSent maps an error of package delivery to its answer.
 func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	e, ok := errors.AsType[*delivery.Error](err)
 	if !ok {
 		return err
 	}
 	s.noteResult(r, &e.Result)
+	if d := &e.Result.Decision; e.Kind == delivery.Limited {
+		s.metrics.denied(d.Rule, d.Verdict.Limit)
+		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
+	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
 		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
-		q.id, p.quota = e.Result.ID, &q
+		q.id, p.quota = e.Result.ID, q
 	}
 	switch e.Kind {
-	case delivery.Limited:
-		s.metrics.denied(e.Result.Decision.Rule, e.Result.Decision.Verdict.Limit)
-		return denied(p.quota)
 	case delivery.InFlight:
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
 	case delivery.Busy:
@@ -258,7 +258,8 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	return p
 }
 
-// noteResult has the log tell how far a send came, and which shadow rules would have refused it.
+// noteResult records for the log how far a send came, and logs and counts the shadow rules that would
+// have refused it.
 func (s *Server) noteResult(r *request, result *delivery.Result) {
 	r.admission, r.delay, r.degraded = result.ID, result.Decision.Delay, result.Decision.Degraded
 	for _, refusal := range result.Decision.Shadow {
@@ -273,8 +274,8 @@ func (s *Server) noteResult(r *request, result *delivery.Result) {
 	}
 }
 
-// warnOfInside warns once that a rule counts by an address that no visitor on the Internet has:
-// behind a load balancer all visitors would be one.
+// warnOfInside warns once if a rule counts by an address of a private network: it may be that of a
+// load balancer, and all visitors would be counted as one.
 func (s *Server) warnOfInside(r *request, send rules.Send) {
 	if !network.Inside(send.Client) || s.warnedOfInside.Load() || !r.live.Rules.CountsBy(rules.ByClientIP, send) || s.warnedOfInside.Swap(true) {
 		return
@@ -284,12 +285,12 @@ func (s *Server) warnOfInside(r *request, send rules.Send) {
 		slog.String("request_id", r.id), slog.String("key", r.key))
 }
 
-// sendTo is a send of which only the mailbox is known.
+// sendTo returns a send with nothing but the mailbox.
 func sendTo(mailbox address.Address) rules.Send {
 	return rules.Send{Mailbox: mailbox.Key(), Domain: mailbox.Domain()}
 }
 
-// noCaller is what callers are counted as where no key is asked for.
+// noCaller is the name of all callers where there are no keys.
 const noCaller = "local"
 
 func (r *request) callerName() string { return cmp.Or(r.key, noCaller) }
@@ -303,7 +304,7 @@ const (
 // keptHeaders are those of an answer that a retry gets as well.
 var keptHeaders = []string{fiber.HeaderContentType, wire.RateLimitPolicyHeader, wire.RateLimitHeader}
 
-// answerOf is the answer that was written, as it is kept for retries.
+// answerOf returns the answer that was written, to be kept for retries.
 func answerOf(c *fiber.Ctx) idempotency.Answer {
 	response := c.Response()
 	answer := idempotency.Answer{Status: response.StatusCode(), Body: bytes.Clone(response.Body())}
@@ -315,7 +316,7 @@ func answerOf(c *fiber.Ctx) idempotency.Answer {
 	return answer
 }
 
-// replay answers with the first answer, and says so.
+// replay answers a retry with the first answer.
 func (s *Server) replay(c *fiber.Ctx, first *idempotency.Answer) {
 	r := requestOf(c)
 	s.metrics.sent(outcomeReplayed)

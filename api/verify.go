@@ -42,9 +42,9 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
 	q.whose = "this mailbox's code attempts"
 	if outcome.Result == verify.Spent {
-		return denied(&q)
+		return denied(q)
 	}
-	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: &q}
+	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: q}
 }
 
 // verifyResults are the words for them in metrics.

@@ -124,53 +124,6 @@ func TestCounters_Steps_AnswerAsDocumented(t *testing.T) {
 	}
 }
 
-func TestReplay_Sends_YieldsWhatIsRefused(t *testing.T) {
-	for _, tt := range []struct {
-		name, policy string
-		sends        []int64
-		want         string // moment, limit and wait of each that is refused
-	}{
-		{"nothing", "minute=1/60s", nil, ""},
-		{"far apart", "minute=1/60s", []int64{0, 60_000, 120_000}, ""},
-		{"one millisecond too soon", "minute=1/60s", []int64{0, 59_999}, " 59999:minute:1"},
-		{"a refused send makes room", "minute=1/60s", []int64{0, 30_000, 60_000, 90_000}, " 30000:minute:30000 90000:minute:30000"},
-		{"at one moment", "minute=2/60s", []int64{5, 5, 5}, " 5:minute:60000"},
-		{"the longer tier", "minute=1/60s,hour=2/1h", []int64{0, 60_000, 120_000, 3_600_000}, " 120000:hour:3480000"},
-	} {
-		var h throttle.History
-		for _, at := range tt.sends {
-			h = append(h, throttle.Admission{ID: throttle.NewID(), At: at})
-		}
-		got := ""
-		for _, v := range throttletest.Policy(t, tt.policy).Replay(h) {
-			got += fmt.Sprintf(" %d:%s:%d", v.Now, v.Limit, v.Wait)
-		}
-		if got != tt.want {
-			t.Errorf("%s: refused%s, want%s", tt.name, got, tt.want)
-		}
-	}
-}
-
-// A decision takes less than two microseconds; this shows the figure.
-func BenchmarkTake_Refused(b *testing.B) {
-	algorithms := throttletest.Counters(b, "minute=3/60s")
-	algorithms["tiers"] = throttletest.Policy(b, usual)
-	for name, a := range algorithms {
-		b.Run(name, func(b *testing.B) {
-			one := throttle.Admission{ID: throttle.NewID(), At: 1}
-			var state []byte
-			for range 3 {
-				state, _ = a.Take(state, throttle.Admission{ID: throttle.NewID(), At: 0})
-			}
-			for b.Loop() {
-				if _, v := a.Take(state, one); v.Allowed {
-					b.Fatal("admitted")
-				}
-			}
-		})
-	}
-}
-
 // Whatever a state holds, no step panics or changes it in place.
 func FuzzAlgorithms(f *testing.F) {
 	f.Add([]byte(nil), int64(0), int64(0))

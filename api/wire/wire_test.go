@@ -86,6 +86,8 @@ func TestObject_IsWhatEncodeWrites(t *testing.T) {
 		Status int64  `json:"status"`
 		wire.Verdict
 		Violated []string `json:"violated-policies"`
+		MS       float64  `json:"ms"`
+		Replayed bool     `json:"replayed"`
 	}
 	v := verdict(t, "minute=1/60s,hour=5/1h", now, now+1)
 	full := wire.NewVerdict("a\xff\"b", &v, wire.Limits(&v, ""))
@@ -95,8 +97,10 @@ func TestObject_IsWhatEncodeWrites(t *testing.T) {
 		o.String("title", "tab\t</x>")
 		o.Int("status", 429)
 		o.Verdict(&v)
-		o.Any("violated-policies", []string{"minute"})
-		if got, want := string(o.End()), string(wire.Encode(object{"tab\t</x>", 429, v, []string{"minute"}})); got != want {
+		o.Strings("violated-policies", []string{"minute", "\n"})
+		o.Float("ms", 1234.567)
+		o.Any("replayed", true)
+		if got, want := string(o.End()), string(wire.Encode(object{"tab\t</x>", 429, v, []string{"minute", "\n"}, 1234.567, true})); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -54,7 +54,9 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err), to}, to.err, pages)
+	out := &logOutput{to: to.err}
+	defer out.flush()
+	p, err := build(ctx, c, requestLines{newLogHandler(c, out), to}, out, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
@@ -34,7 +33,9 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	p, err := build(ctx, c, newLogHandler(c, to.err), to.err, nil)
+	out := &logOutput{to: to.err}
+	defer out.flush()
+	p, err := build(ctx, c, newLogHandler(c, out), out, nil)
 	if err != nil {
 		return err
 	}
@@ -75,38 +76,28 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
 	p.store.start()
-	served := p.serveAt(at)
+	served, open := make(chan error, 2), 1
+	go func() { served <- p.server.Serve(at.main) }()
+	if at.ops != nil {
+		open = 2
+		go func() { served <- p.server.ServeOps(at.ops) }()
+	}
 	for {
 		select {
 		case err := <-served:
 			p.log.Error("the listener failed", "error", err)
-			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served))
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served, open-1))
 		case <-reload:
 			p.reload()
 		case <-ctx.Done():
-			return p.drain(ctx, served)
+			return p.drain(ctx, served, open)
 		}
 	}
 }
 
-// serveAt serves at all listeners. The channel has the error of each that fails, and is closed
-// when all have ended.
-func (p *program) serveAt(at listeners) <-chan error {
-	served := make(chan error, 2)
-	var all sync.WaitGroup
-	all.Go(func() { served <- p.server.Serve(at.main) })
-	if at.ops != nil {
-		all.Go(func() { served <- p.server.ServeOps(at.ops) })
-	}
-	go func() {
-		all.Wait()
-		close(served)
-	}()
-	return served
-}
-
-// drain lets the requests in flight finish, within the grace, and closes everything.
-func (p *program) drain(ctx context.Context, served <-chan error) error {
+// drain lets the requests in flight finish, within the grace, and closes everything. So many
+// listeners have not told how they ended.
+func (p *program) drain(ctx context.Context, served <-chan error, open int) error {
 	grace := p.config.ShutdownGrace
 	p.notify("STOPPING=1")
 	p.log.Info("draining", "grace", grace.String())
@@ -116,8 +107,8 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
 	} else {
-		for one := range served {
-			err = errors.Join(err, one)
+		for range open {
+			err = errors.Join(err, <-served)
 		}
 	}
 	err = errors.Join(err, p.close(within))

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // From the request to the email, a refusal, a look and a reset, through the program as
@@ -129,7 +131,7 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory))
-	p, err := build(t.Context(), c, slog.DiscardHandler, &output{}, nil)
+	p, err := build(t.Context(), c, slog.DiscardHandler, &logOutput{to: &output{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,12 +195,45 @@ func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
 	}
 }
 
+// Lines of requests wait for others, but not for long, and stay before what is logged after them.
+func TestLog_Requests_InOrderAndInTime(t *testing.T) {
+	out := &output{}
+	c, to := configOf(t, nil), &logOutput{to: out}
+	log, audit := slog.New(newLogHandler(c, to)), newAudit(c, to)
+	log.Info("request", "n", 1)
+	audit.Info("reset", "n", 2)
+	log.Info("request", "n", 3)
+	log.Warn("request", "n", 4)
+	log.Info("request", "n", 5)
+	servertest.Eventually(t, "the last line", func() bool { return strings.Count(out.String(), "\n") == 5 })
+	for i, line := range strings.SplitAfter(strings.TrimSpace(out.String()), "\n") {
+		if want := fmt.Sprintf(`"n":%d`, i+1); !strings.Contains(line, want) {
+			t.Errorf("line %d is %s", i+1, line)
+		}
+	}
+}
+
+func TestLog_RequestLine_IsWhatSlogWrites(t *testing.T) {
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
+	line.Add("request_id", "\"<\u00e9>\t", "status", 429, "ms", 0.25, "wait_ms", int64(59_999), "degraded", true, "mailbox", slog.AnyValue(address.Address{}))
+	got, want := &output{}, &output{}
+	to := &logOutput{to: got}
+	if err := newLogHandler(configOf(t, nil), to).Handle(t.Context(), line); err != nil {
+		t.Fatal(err)
+	}
+	to.flush()
+	if err := slog.NewJSONHandler(want, nil).Handle(t.Context(), line); err != nil || got.String() != want.String() {
+		t.Errorf("%v\n%s%s", err, got.String(), want.String())
+	}
+}
+
 func TestAudit_EveryLogLevel_IsWritten(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]string{"json": `"audit":true`, "text": "audit=true"} {
 		c, out := configOf(t, nil, "--log-level=error", "--log-format="+format), &output{}
-		slog.New(newLogHandler(c, out)).Warn("not logged")
-		newAudit(c, out).Info("reset")
+		log := &logOutput{to: out}
+		slog.New(newLogHandler(c, log)).Warn("not logged")
+		newAudit(c, log).Info("reset")
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
 			t.Errorf("the log has:\n%s", got)
 		}

@@ -8,13 +8,11 @@
 package address
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"strings"
 
+	"github.com/mailgate/mailgate/internal/secret"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -33,7 +31,7 @@ const (
 type Address struct {
 	wire string
 	key  string
-	logs *[sha256.Size]byte
+	logs *secret.Names
 }
 
 // Parse reads one address without a display name. It refuses whatever a server could
@@ -91,7 +89,7 @@ const unnamed = "unnamed"
 
 // WithLogKey returns the Identity whose addresses have a Hash made with this key.
 func (id Identity) WithLogKey(key [32]byte) Identity {
-	id.logs = &key
+	id.logs = secret.NewNames(key[:])
 	return id
 }
 
@@ -102,9 +100,7 @@ func (a Address) Hash() string {
 	if a.logs == nil {
 		return unnamed
 	}
-	mac := hmac.New(sha256.New, a.logs[:])
-	mac.Write([]byte(a.key))
-	return hex.EncodeToString(mac.Sum(nil)[:5])
+	return a.logs.Of(a.key)
 }
 
 // LogValue makes slog show the hash.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 //go:embed providers.json
@@ -24,7 +26,7 @@ var providersJSON []byte
 // mailboxes share one quota.
 type Identity struct {
 	providers map[string]*provider // by domain; nil: nothing is folded
-	logs      *[32]byte
+	logs      *secret.Names
 }
 
 // provider is one row of providers.json. Letter case and +tag need no row.

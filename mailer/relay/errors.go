@@ -73,7 +73,6 @@ func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Receipt says that a relay took responsibility for a mail.
 type Receipt struct {
 	Relay string // host:port
-	OAuth bool   // logged in with a token instead of a password
 	Reply Reply  // to the final dot; the text often names the queue entry
 }
 
@@ -113,9 +112,8 @@ var (
 	// ErrUnsendable is matched if a mail cannot go over the wire as it is, such as with a
 	// bare CR or LF. The caller is at fault, not the relay; the mail never left.
 	ErrUnsendable = errors.New("the email cannot be sent as it is")
-	// ErrClosed is the cause after Close.
-	ErrClosed = errors.New("the relay connections are closed")
 
+	errClosed   = errors.New("the relay connections are closed")
 	errOpen     = errors.New("its circuit breaker is open")
 	errCrowded  = errors.New("it accepts no more connections")
 	errTooMany  = errors.New("too many sends are waiting for the relay")

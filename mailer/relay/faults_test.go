@@ -165,7 +165,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 
 // What a relay hears to the octet when it refuses the recipient.
 func TestWire_RefusedRecipient(t *testing.T) {
-	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<somebody@secret.example>\r\n"
+	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<recipient@secret.example>\r\n"
 	for name, c := range map[string]struct {
 		script fault.Script
 		want   string

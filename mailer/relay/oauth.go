@@ -10,13 +10,11 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
-	"golang.org/x/sync/singleflight"
 )
 
 // parseGrant reads what a token server gives tokens for, in YAML:
@@ -75,38 +73,34 @@ const (
 	tokenLeeway    = time.Minute     // before its end another is asked for
 )
 
-// tokens keeps the token of a grant and asks for another when it is no longer valid. Of
-// those who wait at a time one asks, and all take the result.
+// tokens keeps the token of a grant and asks for another when it is no longer valid. One send
+// asks at a time, and the others wait for its token.
 type tokens struct {
 	config  clientcredentials.Config
-	life    context.Context
 	timeout time.Duration // of one request
 	now     func() int64
-	flight  singleflight.Group
 
-	mu    sync.Mutex
-	token string
-	until int64 // from then on it is not valid
+	asking chan struct{} // holds one while what follows is in use
+	token  string
+	until  int64 // from then on it is not valid
+}
+
+func newTokens(config clientcredentials.Config, timeout time.Duration, now func() int64) *tokens {
+	return &tokens{config: config, timeout: timeout, now: now, asking: make(chan struct{}, 1)}
 }
 
 // get returns the token that is kept, or a new one. It waits until ctx ends at most.
 func (t *tokens) get(ctx context.Context) (string, error) {
-	asked := t.flight.DoChan("", func() (any, error) {
-		t.mu.Lock()
-		token, until := t.token, t.until
-		t.mu.Unlock()
-		if t.now() < until {
-			return token, nil
-		}
-		return t.ask()
-	})
 	select {
-	case answer := <-asked:
-		token, _ := answer.Val.(string)
-		return token, answer.Err
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+	if t.now() < t.until {
+		return t.token, nil
+	}
+	return t.ask(ctx)
 }
 
 // tokenClient goes where it was told to and nowhere else: a form with secrets must not
@@ -121,8 +115,8 @@ var tokenClient = &http.Client{
 }
 
 // ask asks the token server once.
-func (t *tokens) ask() (string, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(t.life, oauth2.HTTPClient, tokenClient), t.timeout)
+func (t *tokens) ask(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, tokenClient), t.timeout)
 	defer cancel()
 	began := t.now()
 	token, err := t.config.Token(ctx)
@@ -137,19 +131,20 @@ func (t *tokens) ask() (string, error) {
 	if whole := time.Until(token.Expiry).Round(time.Second); whole > 0 {
 		valid = max(whole-tokenLeeway, whole/2)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.token, t.until = token.AccessToken, began+valid.Milliseconds()
 	return t.token, nil
 }
 
 // refused says that the relay would not have this token, so that another is asked for next
-// time. How often that is, the relay's circuit breaker bounds.
+// time, unless one is already. How often that is, the relay's circuit breaker bounds.
 func (t *tokens) refused(token string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if token == t.token { // and not a later one
-		t.until = 0
+	select {
+	case t.asking <- struct{}{}:
+		if token == t.token { // and not a later one
+			t.until = 0
+		}
+		<-t.asking
+	default:
 	}
 }
 

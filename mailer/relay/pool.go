@@ -13,14 +13,12 @@ import (
 // and are closed.
 type pool struct {
 	options Options
-	life    context.Context // ends when everything must
 
-	mu      sync.Mutex
-	idle    []*conn        // the longest unused first
-	open    int            // slots taken: idle, in use, being dialed, being closed
-	inUse   map[string]int // slots by recipient domain
-	queue   []*waiter
-	closers sync.WaitGroup
+	mu    sync.Mutex
+	idle  []*conn        // the longest unused first
+	open  int            // slots taken: idle, in use, being dialed
+	inUse map[string]int // slots by recipient domain
+	queue []*waiter
 	// The relay refused one connection more than this; it is believed for a while.
 	refusedAt    int
 	refusedUntil int64
@@ -137,7 +135,8 @@ func (p *pool) release(c *conn, domain string) {
 		c.close()
 		p.open--
 	case c.most > 0 && c.mails >= c.most:
-		p.retire(c)
+		c.quit()
+		p.open--
 	default:
 		if c.kept {
 			c.idle.Reset(p.options.limits.idle)
@@ -155,20 +154,9 @@ func (p *pool) expire(c *conn) {
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, c); i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
-		p.retire(c)
-	}
-}
-
-// retire ends a connection in the background. Its slot is free only when it is closed, so
-// that the relay never sees more than the most.
-func (p *pool) retire(c *conn) {
-	p.closers.Go(func() {
-		c.quit(p.life)
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		c.quit()
 		p.open--
-		p.serve()
-	})
+	}
 }
 
 // crowded notes that the relay would not have one more connection, and reports whether there
@@ -185,16 +173,15 @@ func (p *pool) crowded() bool {
 	return true
 }
 
-// close ends the connections, none of which is in use, and waits for that.
+// close ends the connections, none of which is in use.
 func (p *pool) close() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, c := range p.idle {
 		c.idle.Stop()
-		p.retire(c)
+		c.quit()
 	}
-	p.idle = nil
-	p.mu.Unlock()
-	p.closers.Wait()
+	p.open, p.idle = 0, nil
 }
 
 func (p *pool) counts() (open, idle, waiting int) {

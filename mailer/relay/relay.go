@@ -23,7 +23,7 @@ type relay struct {
 	log     *slog.Logger
 }
 
-func newRelay(life context.Context, url URL, o Options) *relay {
+func newRelay(url URL, o Options) *relay {
 	r := &relay{name: url.Addr(), url: url, options: o, log: o.Logger.With("relay", url.Addr()), tls: &tls.Config{
 		ServerName:         url.serverName,
 		RootCAs:            url.roots,
@@ -32,10 +32,10 @@ func newRelay(life context.Context, url URL, o Options) *relay {
 	}}
 	if url.login != nil {
 		if oauth := url.login().oauth; oauth != nil {
-			r.tokens = &tokens{config: *oauth, life: life, timeout: o.limits.command, now: o.limits.now}
+			r.tokens = newTokens(*oauth, o.limits.command, o.limits.now)
 		}
 	}
-	r.pool = &pool{options: o, life: life, inUse: map[string]int{}}
+	r.pool = &pool{options: o, inUse: map[string]int{}}
 	r.circuit = breaker.NewCircuit(o.limits.breaker, o.limits.now, func(open bool) {
 		if open {
 			r.log.Warn("relay circuit breaker opened")

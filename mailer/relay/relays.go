@@ -47,7 +47,7 @@ func New(urls []URL, options Options) (*Relays, error) {
 	r := &Relays{options: o}
 	r.life, r.end = context.WithCancel(context.Background())
 	for _, url := range urls {
-		r.relays = append(r.relays, newRelay(r.life, url, o))
+		r.relays = append(r.relays, newRelay(url, o))
 	}
 	if o.Pace.PerSecond > 0 {
 		r.pacer = newPacer(o.Pace)
@@ -64,10 +64,9 @@ func (r *Relays) enter() bool {
 	return !r.closing
 }
 
-// Close refuses new mails, waits for those in progress and ends the connections. If ctx ends
-// first, what is in progress is cut off (a mail whose final dot has gone out is then Unknown)
-// and the error is the context's; a relay that does not close after QUIT is no error. Either way
-// no connection and no goroutine is left.
+// Close refuses new emails, waits for those in progress and ends the connections. If ctx ends
+// first, what is in progress is cut off (an email whose final dot has gone out is then Unknown)
+// and the error is the context's. Either way no connection and no goroutine is left.
 func (r *Relays) Close(ctx context.Context) (err error) {
 	r.close.Do(func() {
 		r.mu.Lock()

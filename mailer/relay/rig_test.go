@@ -45,8 +45,8 @@ type mail struct {
 func letter() mail {
 	return mail{
 		From: "no-reply@acme.example",
-		To:   "somebody@secret.example",
-		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+		To:   "recipient@secret.example",
+		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: recipient@secret.example\r\n" +
 			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
 	}
 }
@@ -54,7 +54,7 @@ func letter() mail {
 // to is a letter to this domain.
 func to(domain string) mail {
 	m := letter()
-	m.To = "somebody@" + domain
+	m.To = "recipient@" + domain
 	return m
 }
 

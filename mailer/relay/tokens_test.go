@@ -12,13 +12,13 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest"
 )
 
-func newTokens(t *testing.T, text string, now func() int64) *tokens {
+func tokensOf(t *testing.T, text string, now func() int64) *tokens {
 	t.Helper()
 	config, err := parseGrant([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tokens{config: *config, life: t.Context(), timeout: time.Minute, now: now}
+	return newTokens(*config, time.Minute, now)
 }
 
 func (t *tokens) mustGet(tb testing.TB, want string) {
@@ -31,8 +31,8 @@ func (t *tokens) mustGet(tb testing.TB, want string) {
 // What is asked for, with a client's own credentials and with a refresh token.
 func TestTokens_Ask_Form(t *testing.T) {
 	server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) { mailtest.GiveToken(w, "token", 3600) })
-	newTokens(t, server.Text(), func() int64 { return 0 }).mustGet(t, "token")
-	newTokens(t, server.Text()+"refresh_token: "+mailtest.RefreshToken, func() int64 { return 0 }).mustGet(t, "token")
+	tokensOf(t, server.Text(), func() int64 { return 0 }).mustGet(t, "token")
+	tokensOf(t, server.Text()+"refresh_token: "+mailtest.RefreshToken, func() int64 { return 0 }).mustGet(t, "token")
 	for i, want := range []map[string]string{
 		{"grant_type": "client_credentials", "refresh_token": ""},
 		{"grant_type": "refresh_token", "refresh_token": mailtest.RefreshToken},
@@ -54,26 +54,13 @@ func TestTokens_Get_KeptUntilShortlyBeforeItsEnd(t *testing.T) {
 		server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
 			mailtest.GiveToken(w, strings.Repeat("x", n), seconds)
 		})
-		tokens := newTokens(t, server.Text(), func() int64 { return now })
+		tokens := tokensOf(t, server.Text(), func() int64 { return now })
 		tokens.mustGet(t, "x")
 		now = kept - 1
 		tokens.mustGet(t, "x")
 		now = kept
 		tokens.mustGet(t, "xx")
 	}
-}
-
-// A token that is refused is thrown away.
-func TestTokens_Refused_AnotherIsAskedFor(t *testing.T) {
-	server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
-		mailtest.GiveToken(w, strings.Repeat("x", n), 3600)
-	})
-	tokens := newTokens(t, server.Text(), func() int64 { return 1e12 })
-	tokens.mustGet(t, "x")
-	tokens.refused("x")
-	tokens.mustGet(t, "xx")
-	tokens.refused("x")
-	tokens.mustGet(t, "xx")
 }
 
 // A token server that repeats secrets, redirects or does not speak HTTP puts no secret into an error
@@ -104,7 +91,7 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 				_ = conn.Close()
 			}
 		})
-		tokens := newTokens(t, server.Text()+"refresh_token: "+refresh, func() int64 { return 0 })
+		tokens := tokensOf(t, server.Text()+"refresh_token: "+refresh, func() int64 { return 0 })
 		token, err := tokens.get(t.Context())
 		if token != "" || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.100q: %q, %v, want %q", answer, token, err, want)
@@ -131,7 +118,7 @@ func TestTokens_Unusable_Refused(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(answer))
 		})
-		if token, err := newTokens(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "usable token") {
+		if token, err := tokensOf(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "usable token") {
 			t.Errorf("%.40s: %q, %v", answer, token, err)
 		}
 	}

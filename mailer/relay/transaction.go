@@ -37,7 +37,7 @@ type Tx struct {
 // All until the end of Commit takes until ctx ends or Options.Deadline has passed, at most.
 func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
 	if !r.enter() {
-		return nil, &Error{Outcome: Unavailable, Err: ErrClosed}
+		return nil, &Error{Outcome: Unavailable, Err: errClosed}
 	}
 	tx := &Tx{relays: r, from: from, to: to, left: r.relays}
 	tx.budget, tx.release = newBudget(ctx, r.life, r.options.Deadline)
@@ -194,7 +194,7 @@ func (tx *Tx) Commit(text []byte) (Receipt, error) {
 		tx.settle(failure)
 		if failure == nil {
 			tx.relay.tried("sent", tx.began)
-			return Receipt{Relay: tx.relay.name, OAuth: tx.relay.tokens != nil, Reply: *reply}, nil
+			return Receipt{Relay: tx.relay.name, Reply: *reply}, nil
 		}
 		tx.note(failure)
 		if failure.Outcome != Unavailable || tx.budget.tooLate() {

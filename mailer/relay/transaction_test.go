@@ -173,22 +173,6 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 	}
 }
 
-func TestSend_AllSilent_DeadlineHolds(t *testing.T) {
-	t.Parallel()
-	var urls []string
-	for range 3 {
-		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
-	}
-	o := steady()
-	o.Command, o.Deadline = time.Hour, patience
-	began := time.Now()
-	_, err := send(t.Context(), newRelays(t, o, urls...), letter())
-	checkOutcome(t, err, relay.Unavailable)
-	if took := time.Since(began); took > hanging {
-		t.Errorf("took %v", took)
-	}
-}
-
 // Neither another connection nor another relay is begun when the first took nearly all the
 // time there was.
 func TestSend_TooLate_NoSecondTry(t *testing.T) {

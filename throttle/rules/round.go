@@ -33,7 +33,7 @@ const (
 
 // questions is a round of the rules that apply to the send, in the order of charging.
 func (s *Set) questions(send Send) []question {
-	round := make([]question, 0, len(s.rules))
+	var round []question // most rules apply to few sends
 	for i := range s.rules {
 		r := &s.rules[i]
 		if key := r.keyOf(send); key != "" {

@@ -21,7 +21,7 @@ func Example() {
 		fmt.Println(err, len(relay.Mails()))
 	}
 	// Output:
-	// 451 "4.3.0 not now, <somebody@secret.example>" 0
+	// 451 "4.3.0 not now, <recipient@secret.example>" 0
 	// <nil> 1
 }
 

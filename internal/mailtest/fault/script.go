@@ -82,8 +82,6 @@ type Script struct {
 	// MostSending of those connections may send, 0 for any number. What comes over one that
 	// was made beyond them is told 432 at its final dot.
 	MostSending int
-	// StaysOpen leaves a connection open after QUIT.
-	StaysOpen bool
 	// LoginOnly offers AUTH LOGIN without PLAIN.
 	LoginOnly bool
 	// OpenForRefused answers DATA with 354 though the recipient was refused.

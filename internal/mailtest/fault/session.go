@@ -88,9 +88,6 @@ func (s *session) handle(line string) error {
 		return s.data()
 	case "QUIT":
 		s.say("221 2.0.0 bye")
-		if _, script := s.server.due(""); script.StaysOpen {
-			return nil
-		}
 		return errOver
 	}
 	return s.say("250 2.0.0 ok")
@@ -262,9 +259,9 @@ func (s *session) say(line string) error {
 
 // refusals are the wrong answers that need nothing but a text.
 var refusals = map[Kind]string{
-	Temporary: "451 4.3.0 not now, <somebody@secret.example>",
-	Permanent: "554 5.1.1 never, <somebody@secret.example>",
-	Barred:    "554 5.7.1 not from you to <somebody@secret.example>",
+	Temporary: "451 4.3.0 not now, <recipient@secret.example>",
+	Permanent: "554 5.1.1 never, <recipient@secret.example>",
+	Barred:    "554 5.7.1 not from you to <recipient@secret.example>",
 	Spent:     "452 4.4.5 too many mails of one session",
 	Garbage:   "HTTP/1.1 200 OK",
 }
