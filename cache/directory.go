@@ -91,7 +91,7 @@ func (d *directory) warn(log *slog.Logger) {
 	}
 	if d.written.After(time.Now().Add(time.Second)) {
 		log.Warn("the newest record is in the future: the clock was ahead, or is behind; that record counts until the clock has passed it, or until a reset",
-			"newest", d.written.UTC(), "ahead", time.Until(d.written).Round(time.Second))
+			"newest", d.written.UTC(), "ahead", time.Until(d.written).Round(time.Second).String())
 	}
 }
 

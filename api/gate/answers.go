@@ -32,36 +32,34 @@ const retry = 1000
 // Failed is the answer where Options.Failed is nil, a problem of status 503. It does not show
 // the error: an Options.Failed that logs it can return this.
 func Failed(c *fiber.Ctx, err error) error {
+	return problem(c, fiber.StatusServiceUnavailable, retry, unavailable(err))
+}
+
+// unavailable is the body of a 503.
+func unavailable(err error) []byte {
+	p := wire.Problem{Type: wire.Ours + "store-unavailable", Title: "Storage unavailable", Status: fiber.StatusServiceUnavailable,
+		Detail: "Whether this request may be let through cannot be decided now."}
 	if errors.Is(err, ErrQueue) {
-		return problem(c, fiber.StatusServiceUnavailable, retry,
-			unavailable("busy", "Too many requests waiting", "This request has waited in a queue until its time was over."))
+		p.Type, p.Title, p.Detail = wire.Ours+"busy", "Too many requests waiting", "This request has waited in a queue until its time was over."
 	}
-	return problem(c, fiber.StatusServiceUnavailable, retry, undecided())
-}
-
-// undecided is the body of a 503 where the limiter failed.
-func undecided() []byte {
-	return unavailable("store-unavailable", "Storage unavailable", "Whether this request may be let through cannot be decided now.")
-}
-
-func unavailable(name, title, detail string) []byte {
-	return wire.Encode(wire.Problem{Type: wire.Ours + name, Title: title, Status: fiber.StatusServiceUnavailable, Detail: detail})
+	return wire.Encode(p)
 }
 
 func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(wire.Seconds(wait), 10))
-	c.Set(fiber.HeaderContentType, wire.ProblemType)
+	setProblem(c.Set, wait)
 	return c.Status(status).Send(body)
+}
+
+func setProblem(set func(name, value string), wait int64) {
+	set(fiber.HeaderCacheControl, "no-store")
+	set(fiber.HeaderRetryAfter, strconv.FormatInt(wire.Seconds(wait), 10))
+	set(fiber.HeaderContentType, wire.ProblemType)
 }
 
 // setRateLimit writes the headers through Fiber, so that a middleware in front can read them,
 // unless the handler has written its own.
 func (g *gate) setRateLimit(c *fiber.Ctx, key string, v *throttle.Verdict) {
-	if c.GetRespHeader(wire.RateLimitHeader) != "" || c.GetRespHeader(wire.RateLimitPolicyHeader) != "" {
-		return
+	if c.GetRespHeader(wire.RateLimitHeader) == "" && c.GetRespHeader(wire.RateLimitPolicyHeader) == "" {
+		g.partitions.setRateLimit(c.Set, key, v)
 	}
-	limits := wire.Limits(v, g.partitions.of(key))
-	c.Set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
-	c.Set(wire.RateLimitHeader, wire.RateLimit(limits))
 }

@@ -205,7 +205,7 @@ func TestNew_Keys_HavePartitionsOfTheirOwn(t *testing.T) {
 
 // Which requests are counted together, and under which key of the limiter.
 func TestNew_Keys_AreCountedApart(t *testing.T) {
-	long, longest := strings.Repeat("x", 2000), strings.Repeat("x", 1024-len("key "))
+	long := strings.Repeat("x", 2000)
 	for _, tt := range []struct {
 		name        string
 		options     func(*gate.Options)
@@ -218,8 +218,6 @@ func TestNew_Keys_AreCountedApart(t *testing.T) {
 		{"no key is the address", byHeader, "", "", 429, here},
 		{"a key is no address", byHeader, "", "127.0.0.1", 200, gate.KeyOfPeer(netip.MustParseAddr("::ffff:127.0.0.1"))},
 		{"long keys", byHeader, long + "a", long + "b", 200, gate.KeyOf(long + "a")},
-		{"one long key", byHeader, long, long, 429, gate.KeyOf(long)},
-		{"the longest that is not hashed", byHeader, longest, longest, 429, "key " + longest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, tt.options, nil)
@@ -230,24 +228,6 @@ func TestNew_Keys_AreCountedApart(t *testing.T) {
 				t.Errorf("%d requests under the key, %v", n, err)
 			}
 		})
-	}
-}
-
-// Keys are in memory of their own: Fiber reuses its strings.
-func TestNew_Keys_AreCopied(t *testing.T) {
-	limiter := &faulty{}
-	s := open(t, func(o *gate.Options) {
-		byHeader(o)
-		limiter.Limiter, o.Limiter = o.Limiter, limiter
-	}, nil)
-	var want []string
-	for i := range 50 {
-		name := fmt.Sprintf("visitor-%02d", i)
-		want = append(want, gate.KeyOf(name))
-		s.ask(name).is(t, 200, "")
-	}
-	if !slices.Equal(limiter.keys, want) {
-		t.Errorf("the limiter was given %q", limiter.keys)
 	}
 }
 
@@ -333,11 +313,9 @@ type faulty struct {
 	take, lost, release, peek error // lost is of a Take that has charged
 	hangs                     bool  // Release, for as long as it may
 	releases                  int
-	keys                      []string
 }
 
 func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	f.keys = append(f.keys, key)
 	if f.take != nil {
 		return throttle.Verdict{}, f.take
 	}
@@ -482,18 +460,6 @@ func TestNew_DeadlineInQueue_Is503(t *testing.T) {
 		if got.is(t, 503, ""); !strings.Contains(got.text, `"urn:mailgate:problem:busy"`) || got.header.Get("Retry-After") != "1" {
 			t.Errorf("%s %v", got.text, got.header)
 		}
-	}
-}
-
-func TestNew_ManyAtOnce_TwoAreLetThrough(t *testing.T) {
-	s := open(t, nil, nil)
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() { s.ask("") })
-	}
-	all.Wait()
-	if s.served.Load() != 2 {
-		t.Errorf("%d were let through", s.served.Load())
 	}
 }
 

@@ -3,7 +3,6 @@ package gate
 import (
 	"net/http"
 	"net/netip"
-	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/throttle"
@@ -19,12 +18,10 @@ func HTTP(limiter throttle.Limiter, key func(*http.Request) string) func(http.Ha
 			counted := keyOf(r, key)
 			v, err := limiter.Take(r.Context(), counted, throttle.NewID())
 			if err != nil {
-				refuse(w, http.StatusServiceUnavailable, retry, undecided())
+				refuse(w, http.StatusServiceUnavailable, retry, unavailable(err))
 				return
 			}
-			limits := wire.Limits(&v, partitions.of(counted))
-			w.Header().Set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
-			w.Header().Set(wire.RateLimitHeader, wire.RateLimit(limits))
+			partitions.setRateLimit(w.Header().Set, counted, &v)
 			if !v.Allowed {
 				refuse(w, http.StatusTooManyRequests, wire.Wait(&v), refusal("requests", &v))
 				return
@@ -47,9 +44,7 @@ func keyOf(r *http.Request, key func(*http.Request) string) string {
 }
 
 func refuse(w http.ResponseWriter, status int, wait int64, body []byte) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", strconv.FormatInt(wire.Seconds(wait), 10))
-	w.Header().Set("Content-Type", wire.ProblemType)
+	setProblem(w.Header().Set, wait)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }

@@ -8,18 +8,17 @@ import (
 	"net/netip"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 // KeyOf is the limiter's key of what Options.Key returns. It begins with its kind, so that no
-// caller can pass for an address.
+// caller can pass for an address, and is a hash, so that it has a bounded length and memory of its
+// own: Fiber reuses its strings.
 func KeyOf(name string) string {
-	if key := "key " + name; throttle.CheckKey(key) == nil {
-		return key
-	}
-	sum := sha256.Sum256([]byte(name)) // for what is too long
-	return "long key " + string(sum[:])
+	sum := sha256.Sum256([]byte(name))
+	return "key " + string(sum[:])
 }
 
 // KeyOfPeer is the limiter's key of a connection's address.
@@ -27,7 +26,7 @@ func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(addre
 
 func peerKey(address string) string { return "peer " + address }
 
-// key is what a request is counted by, in memory of its own: Fiber reuses its strings.
+// key is what a request is counted by.
 func (g *gate) key(c *fiber.Ctx) string {
 	if g.Key != nil {
 		if name := g.Key(c); name != "" {
@@ -40,7 +39,7 @@ func (g *gate) key(c *fiber.Ctx) string {
 	return peerKey(c.Context().RemoteAddr().String())
 }
 
-// partitions makes the partition keys of the RateLimit headers, by a secret.
+// partitions is the secret of the partition keys in the RateLimit headers.
 type partitions [32]byte
 
 func newPartitions() (p partitions) {
@@ -48,9 +47,12 @@ func newPartitions() (p partitions) {
 	return p
 }
 
-// of is a short hash of a key.
-func (p *partitions) of(key string) string {
+// setRateLimit sets the headers by the Set of a request in Fiber or net/http. Their pk is a short
+// hash of the key.
+func (p *partitions) setRateLimit(set func(name, value string), key string, v *throttle.Verdict) {
 	mac := hmac.New(sha256.New, p[:])
 	mac.Write([]byte(key))
-	return string(mac.Sum(nil)[:8])
+	limits := wire.Limits(v, string(mac.Sum(nil)[:8]))
+	set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
+	set(wire.RateLimitHeader, wire.RateLimit(limits))
 }

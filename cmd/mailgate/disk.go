@@ -22,7 +22,7 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 	options.Dir = c.DataDir
 	before, _ := os.ReadDir(c.DataDir)
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, c.Complain("data-dir", noDirectory(c.DataDir, err))
+		return nil, c.Complain("data-dir", fmt.Sprintf("%s cannot be created: %v%s", c.DataDir, err, remedy(err)))
 	}
 	own, err := cache.Open(options)
 	if err != nil {
@@ -32,15 +32,6 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 		log.Warn("the data directory was empty: no earlier sends are known", "data_dir", absolute(c.DataDir))
 	}
 	return own, nil
-}
-
-// noDirectory says why a directory could not be made.
-func noDirectory(dir string, err error) string {
-	failed, ok := errors.AsType[*fs.PathError](err)
-	if ok && errors.Is(err, syscall.ENOTDIR) {
-		return failed.Path + " is a file; give a directory"
-	}
-	return fmt.Sprintf("%s cannot be created: %v%s", dir, err, remedy(err))
 }
 
 // absolute is a path for readers of the log, who do not know the working directory.
@@ -60,6 +51,8 @@ func remedy(err error) string {
 		return "; nothing in it was changed: restore a backup, or move it away, which forgets every send that only this directory has on record"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop it first, or give each process its own"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "; give a directory"
 	case errors.Is(err, cache.ErrFull):
 		return "; free some space"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

@@ -19,43 +19,22 @@ const sendDeadline = 15 * time.Second
 // requestPatience is how long mailgate's own clients wait for an answer.
 const requestPatience = sendDeadline + 5*time.Second
 
-// loadTemplates reads the built-in templates and those of the operator.
-func loadTemplates(c *config.Config) (*message.Templates, error) {
-	name, own := "locale", fs.FS(nil)
+// newComposer reads the built-in templates and those of the operator.
+func newComposer(c *config.Config) (*message.Composer, error) {
+	setting, own := "locale", fs.FS(nil) // the built-in templates lack only locales
 	if c.Templates != "" {
-		name, own = "templates", os.DirFS(c.Templates)
+		setting, own = "templates", os.DirFS(c.Templates)
 		if info, err := os.Stat(c.Templates); err != nil || !info.IsDir() {
-			return nil, c.Complain(name, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
+			return nil, c.Complain(setting, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
 	templates, err := message.LoadTemplates(own, c.Locale)
-	if err == nil {
-		return templates, nil
-	}
-	// If another default works, the locale is wrong, not a template.
-	if others, wrong := message.LoadTemplates(own, "en"); wrong == nil {
-		return nil, c.Complain("locale", fmt.Sprintf("not every template has %q; %s", c.Locale, localesIn(others)))
-	}
-	return nil, c.Complain(name, err.Error())
-}
-
-// localesIn lists the locales of each template: "code: en, zh".
-func localesIn(templates *message.Templates) string {
-	var all []string
-	for _, name := range templates.Names() {
-		all = append(all, name+": "+strings.Join(templates.Locales(name), ", "))
-	}
-	return strings.Join(all, "; ")
-}
-
-func newComposer(c *config.Config) (*message.Composer, error) {
-	templates, err := loadTemplates(c)
 	if err != nil {
-		return nil, err
+		return nil, c.Complain(setting, err.Error())
 	}
 	composer, err := message.NewComposer(c.From, templates)
 	if err != nil {
-		return nil, c.Complain("templates", err.Error()) // the built-in ones suit any sender
+		return nil, c.Complain(setting, err.Error())
 	}
 	return composer, nil
 }

@@ -42,9 +42,9 @@ type program struct {
 func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutput, fallback http.Handler) (*program, error) {
 	p := &program{config: c, log: slog.New(log), metrics: prometheus.NewRegistry()}
 	o := api.Options{
-		TrustedProxies: c.TrustedProxies, MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay,
-		SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c), Ops: c.OpsListen != "",
-		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now,
+		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies,
+		MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay, SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
+		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now, Ops: c.OpsListen != "",
 		Log: p.log, Audit: newAudit(c, out), Metrics: p.metrics, Fallback: fallback,
 	}
 	if err := p.open(ctx, &o); err != nil {
@@ -53,8 +53,12 @@ func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutp
 	return p, nil
 }
 
+// open checks all files before it opens anything.
 func (p *program) open(ctx context.Context, o *api.Options) (err error) {
-	if err := p.useSettings(o); err != nil {
+	if o.Identity, err = newIdentity(p.config); err != nil {
+		return err
+	}
+	if p.content, err = readContent(p.config); err != nil {
 		return err
 	}
 	if p.store, err = openStore(ctx, p.config, p.log); err != nil {
@@ -63,10 +67,17 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if err := p.useStore(o); err != nil {
 		return err
 	}
-	if err := p.registerMetrics(); err != nil {
+	if o.Lookups, err = perSecond("lookup-rate", p.config.LookupRate); err != nil {
 		return err
 	}
-	if err := p.openRelays(o); err != nil {
+	if o.Countdowns, err = perSecond("countdown-rate", p.config.CountdownRate); err != nil {
+		return err
+	}
+	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
+		return err
+	}
+	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
+	if err := p.registerMetrics(); err != nil {
 		return err
 	}
 	if p.server, err = api.New(*o); err != nil {
@@ -75,19 +86,31 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	return nil
 }
 
-// useSettings sets what follows from the settings alone.
-func (p *program) useSettings(o *api.Options) (err error) {
-	if o.Identity, err = newIdentity(p.config); err != nil {
+// useStore makes what keeps its records in the store.
+func (p *program) useStore(o *api.Options) (err error) {
+	if o.Secret, err = openSecret(p.config); err != nil {
 		return err
 	}
-	o.APIKeys, o.AdminKeys = p.config.APIKeys.Keys, p.config.AdminKeys.Keys
-	if o.Lookups, err = perSecond("lookup-rate", p.config.LookupRate); err != nil {
+	if p.config.RedisURL != "" {
+		if p.digest, err = keys.Digest(o.Secret); err != nil {
+			return p.config.Complain("secret", err.Error())
+		}
+	}
+	if o.Guesses, err = p.store.limiter("guesses", p.config.Guesses); err != nil {
 		return err
 	}
-	if o.Countdowns, err = perSecond("countdown-rate", p.config.CountdownRate); err != nil {
+	o.Codes, err = verify.New(verify.Options{
+		Store: p.store.records("codes", verify.Merge, false), Secret: o.Secret, Guesses: o.Guesses,
+		Lifetime: p.config.CodeLife.Milliseconds(), Log: p.log,
+	})
+	if err != nil {
 		return err
 	}
-	p.content, err = readContent(p.config)
+	// An Idempotency-Key is in flight for as long as its send and a refund can take.
+	lease := sendDeadline + delivery.LeaseRest
+	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
+	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
+	o.Live, err = p.content.live(p.store)
 	return err
 }
 
@@ -112,35 +135,6 @@ func perSecond(name string, rate int) (throttle.Limiter, error) {
 	return local.New(memory.Table(name), bucket, now), nil
 }
 
-// useStore makes what keeps its records in the store.
-func (p *program) useStore(o *api.Options) (err error) {
-	if o.Secret, err = openSecret(p.config); err != nil {
-		return err
-	}
-	if p.config.RedisURL != "" {
-		if p.digest, err = keys.Digest(o.Secret); err != nil {
-			return p.config.Complain("secret", err.Error())
-		}
-	}
-	guesses, err := p.store.limiter("guesses", p.config.Guesses)
-	if err != nil {
-		return err
-	}
-	o.Codes, err = verify.New(verify.Options{
-		Store: p.store.records("codes", verify.Merge, false), Secret: o.Secret, Guesses: guesses,
-		Lifetime: p.config.CodeLife.Milliseconds(), Log: p.log,
-	})
-	if err != nil {
-		return err
-	}
-	// An Idempotency-Key is in flight for as long as its send and a refund can take.
-	lease := sendDeadline + delivery.LeaseRest
-	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
-	o.Guesses, o.Ready, o.DegradedSince = guesses, p.store.ready, p.store.degradedSince
-	o.Live, err = p.content.live(p.store)
-	return err
-}
-
 func (p *program) registerMetrics() error {
 	p.reloads = newReloads(p.content.rules)
 	all := append(p.store.metrics(), p.reloads.successful, p.reloads.info,
@@ -153,14 +147,6 @@ func (p *program) registerMetrics() error {
 			return fmt.Errorf("preparing the metrics: %w", err)
 		}
 	}
-	return nil
-}
-
-func (p *program) openRelays(o *api.Options) (err error) {
-	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
-		return err
-	}
-	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
 	return nil
 }
 

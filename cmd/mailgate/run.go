@@ -29,7 +29,7 @@ type commandLine struct {
 	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
 	Reset       resetCommand       `cmd:"" help:"Forget the sends of a mailbox, or the subject of a rule or action."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
-	Version     versionCommand     `cmd:"" help:"Print the version."`
+	Version     kong.VersionFlag   `short:"v" help:"Print the version."`
 }
 
 // The exit statuses.
@@ -55,19 +55,13 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		args, stdout, status = []string{"--help"}, stderr, exitMisusage
 	case args[0] == "help":
 		args = append(slices.Clone(args[1:]), "--help")
-	case args[0] == "-v" || args[0] == "--version":
-		args = append([]string{"version"}, args[1:]...)
 	}
 	var line commandLine
-	helped := false
+	answered := false // by --help or --version
 	parser, err := kong.New(&line, append(config.Options(environ),
-		kong.Name("mailgate"), kong.Description(description),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-		kong.Help(func(options kong.HelpOptions, parsed *kong.Context) error {
-			helped = true
-			return printHelp(options, parsed)
-		}),
-		kong.Writers(stdout, stderr), kong.Exit(func(int) {}),
+		kong.Name("mailgate"), kong.Description(description), kong.Vars{"version": versionLine()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}), kong.Help(printHelp),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { answered = true }),
 		kong.Bind(&line.Config, streams{stdout, stderr}), kong.BindTo(ctx, (*context.Context)(nil)),
 	)...)
 	if err != nil {
@@ -75,7 +69,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case helped:
+	case answered:
 		return status
 	case err != nil:
 		return complain(stderr, misuse(&line.Config, err))
@@ -139,9 +133,6 @@ func currentVersion() string {
 	return cmp.Or(version, known, "unversioned")
 }
 
-type versionCommand struct{}
-
-func (versionCommand) Run(to streams) error {
-	_, err := fmt.Fprintf(to.out, "mailgate %s %s %s/%s\n", currentVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+func versionLine() string {
+	return fmt.Sprintf("mailgate %s %s %s/%s", currentVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

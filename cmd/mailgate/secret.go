@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,19 +19,24 @@ import (
 const secretFile = "secret"
 
 // openSecret is the secret that is set, or else this node's own, made at its first start. The
-// data directory is open, so no other process makes one at the same time.
+// data directory is open, so no other process makes one at the same time. A truncated secret is
+// refused: it would void every code and countdown already sent, and could be guessed.
 func openSecret(c *config.Config) ([]byte, error) {
+	made := rand.Text() + rand.Text() // 260 random bits
 	switch {
 	case c.Secret != "":
 		return []byte(c.Secret), nil
 	case c.DataDir == config.Memory:
-		return newSecret(), nil
+		return []byte(made), nil
 	}
 	path := filepath.Join(c.DataDir, secretFile)
-	secret, err := readSecret(path)
+	text, err := boundedfile.Read(path, 4096)
 	if errors.Is(err, fs.ErrNotExist) {
-		secret = newSecret()
-		err = writeSecret(path, secret)
+		text, err = []byte(made), writeSecret(path, made)
+	}
+	secret := bytes.TrimSpace(text)
+	if err == nil && len(secret) < len(made) {
+		err = fmt.Errorf("the secret in %s is truncated; restore it, or remove the file to have a new one made", path)
 	}
 	if err != nil {
 		return nil, c.Complain("data-dir", err.Error())
@@ -39,35 +44,18 @@ func openSecret(c *config.Config) ([]byte, error) {
 	return secret, nil
 }
 
-// newSecret has 260 random bits, in letters and digits.
-func newSecret() []byte { return []byte(rand.Text() + rand.Text()) }
-
-// readSecret refuses a truncated secret: it would void every code and countdown already sent,
-// and could be guessed.
-func readSecret(path string) ([]byte, error) {
-	text, err := boundedfile.Read(path, 4096)
-	if err != nil {
-		return nil, err
-	}
-	secret := strings.TrimSpace(string(text))
-	if len(secret) < len(newSecret()) {
-		return nil, fmt.Errorf("the secret in %s is truncated; restore it, or remove the file to have a new one made", path)
-	}
-	return []byte(secret), nil
-}
-
 // writeSecret writes the whole secret or nothing, for this user only.
-func writeSecret(path string, secret []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), secretFile+"-*") // made with 0600
+func writeSecret(path, secret string) error {
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(file, secret)
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
 	if err != nil {
 		return fmt.Errorf("keeping the secret: %w", err)
-	}
-	_, err = fmt.Fprintf(file, "%s\n", secret)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("keeping the secret: %w", errors.Join(err, os.Remove(file.Name())))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
@@ -77,38 +76,26 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
 	p.store.start()
-	served := p.serveAt(at)
+	served := make(chan error, 2)
+	go func() { served <- p.server.Serve(at.main) }()
+	if at.ops != nil {
+		go func() { served <- p.server.ServeOps(at.ops) }()
+	}
 	for {
 		select {
 		case err := <-served:
 			p.log.Error("the listener failed", "error", err)
-			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served))
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx))
 		case <-reload:
 			p.reload()
 		case <-ctx.Done():
-			return p.drain(ctx, served)
+			return p.drain(ctx)
 		}
 	}
 }
 
-// serveAt serves at all listeners. The channel has the error of each that fails, and is closed
-// when all have ended.
-func (p *program) serveAt(at listeners) <-chan error {
-	served := make(chan error, 2)
-	var all sync.WaitGroup
-	all.Go(func() { served <- p.server.Serve(at.main) })
-	if at.ops != nil {
-		all.Go(func() { served <- p.server.ServeOps(at.ops) })
-	}
-	go func() {
-		all.Wait()
-		close(served)
-	}()
-	return served
-}
-
 // drain lets the requests in flight finish, within the grace, and closes everything.
-func (p *program) drain(ctx context.Context, served <-chan error) error {
+func (p *program) drain(ctx context.Context) error {
 	grace := p.config.ShutdownGrace
 	p.notify("STOPPING=1")
 	p.log.Info("draining", "grace", grace.String())
@@ -117,10 +104,6 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	err := p.server.Shutdown(within)
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
-	} else {
-		for one := range served {
-			err = errors.Join(err, one)
-		}
 	}
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")

@@ -30,11 +30,20 @@ func (command testMailCommand) Run(ctx context.Context, c *config.Config, to str
 	if err != nil {
 		return &config.Error{Problem: "invalid recipient: " + err.Error()}
 	}
-	mail, err := composeTest(c, recipient)
+	composer, err := newComposer(c)
+	if err != nil {
+		return err
+	}
+	mail, err := composer.Compose(message.Request{
+		To: recipient, Code: verify.NewCode(), ExpiresInMS: c.CodeLife.Milliseconds(), ID: throttle.NewID().String(), NowMS: now(),
+	})
 	if err != nil {
 		return err
 	}
 	receipt, err := sendOne(ctx, c, mail)
+	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
+		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
+	}
 	if err != nil {
 		return err
 	}
@@ -42,18 +51,7 @@ func (command testMailCommand) Run(ctx context.Context, c *config.Config, to str
 	return err
 }
 
-func composeTest(c *config.Config, to address.Address) (message.Message, error) {
-	composer, err := newComposer(c)
-	if err != nil {
-		return message.Message{}, err
-	}
-	return composer.Compose(message.Request{
-		To: to, Code: verify.NewCode(), ExpiresInMS: c.CodeLife.Milliseconds(),
-		ID: throttle.NewID().String(), NowMS: now(),
-	})
-}
-
-// sendOne hands over one email and closes the connection. The error has what the relay said.
+// sendOne hands over one email and closes the connection.
 func sendOne(ctx context.Context, c *config.Config, mail message.Message) (receipt relay.Receipt, err error) {
 	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Hooks{})
 	if err != nil {
@@ -65,11 +63,8 @@ func sendOne(ctx context.Context, c *config.Config, mail message.Message) (recei
 		err = errors.Join(err, relays.Close(quit))
 	}()
 	tx, err := relays.Begin(ctx, mail.From, mail.To)
-	if err == nil {
-		receipt, err = tx.Commit(mail.Bytes)
+	if err != nil {
+		return receipt, err
 	}
-	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
-		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
-	}
-	return receipt, err
+	return tx.Commit(mail.Bytes)
 }

@@ -67,7 +67,7 @@ type setting struct {
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	names := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {
-		names[flag.Name] = flag.Name != "help"
+		names[flag.Name] = flag.Name != "help" && flag.Name != "version"
 	}
 	flags := fromCommandLine(ctx)
 	variables := c.fromEnvironment(ctx, environ, names)
