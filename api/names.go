@@ -2,8 +2,6 @@ package api
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 
@@ -15,23 +13,30 @@ import (
 // names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
 // the subjects of actions, for logs.
 type names struct {
-	prints   *idempotency.Fingerprinter
+	requests []byte // the key of their fingerprints
 	takes    []byte // the key of their ids
 	subjects *secret.Names
 }
 
 // The purposes of the keys that are derived from the secret here.
 const (
+	requestsOf      = "mailgate api: fingerprints of requests, version 1"
 	takesOf         = "mailgate api: ids of idempotent takes, version 1"
 	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
 	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
 )
 
 func newNames(of []byte) (names, error) {
-	prints, noPrints := idempotency.NewFingerprinter(of)
+	requests, noRequests := secret.Key(of, requestsOf)
 	takes, noTakes := secret.Key(of, takesOf)
 	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{prints, takes, secret.NewNames(subjects)}, cmp.Or(noPrints, noTakes, noSubjects)
+	return names{requests, takes, secret.NewNames(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
+}
+
+// request returns the fingerprint of a request. Bodies that differ in one byte are different requests,
+// even where they mean the same.
+func (n *names) request(route string, body []byte) idempotency.Fingerprint {
+	return secret.Sum(n.requests, route, string(body))
 }
 
 // subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
@@ -41,7 +46,8 @@ func (n *names) subject(of string) string { return n.subjects.Of(of) }
 // take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
 // so that a repeated take is recognized for as long as the first one counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
-	return idOf(sum(n.takes, of.Caller+"\x00"+of.Key))
+	hash := secret.Sum(n.takes, of.Caller, of.Key)
+	return idOf(hash[:])
 }
 
 // idAt returns the id of a take that a counter admitted at a moment. A counter refunds a take by its
@@ -60,10 +66,4 @@ func momentOf(id throttle.ID) int64 {
 func idOf(hash []byte) (id throttle.ID) {
 	base64.RawURLEncoding.Encode(id[:], hash[:6])
 	return id
-}
-
-func sum(key []byte, text string) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text))
-	return mac.Sum(nil)
 }

@@ -21,7 +21,7 @@ func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fiel
 		return invalidFields(wrong)
 	}
 	name := idempotency.Name{Caller: r.callerName(), Key: key}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.prints.Of("POST /send-code", c.Request().Body()))
+	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", c.Request().Body()))
 	switch {
 	case len(wrong) > 0 && isMismatch(err):
 		return invalidFields(wrong)

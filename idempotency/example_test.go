@@ -2,6 +2,8 @@ package idempotency_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -18,15 +20,16 @@ func Example() {
 	defer func() { _ = store.Close() }()
 	now := func() int64 { return time.Now().UnixMilli() }
 	requests := idempotency.New(keyed.Local(store.Table("requests"), now), 60_000)
-	prints, err := idempotency.NewFingerprinter([]byte("at least sixteen random bytes"))
-	if err != nil {
-		panic(err)
+	fingerprint := func(body string) idempotency.Fingerprint {
+		mac := hmac.New(sha256.New, []byte("at least sixteen random bytes"))
+		mac.Write([]byte("POST /send-code " + body))
+		return idempotency.Fingerprint(mac.Sum(nil)[:16])
 	}
 
 	send := func(body string) string {
 		ctx := context.Background()
 		name := idempotency.Name{Caller: "shop", Key: "order-17"}
-		o, err := requests.Begin(ctx, name, prints.Of("POST /send-code", []byte(body)))
+		o, err := requests.Begin(ctx, name, fingerprint(body))
 		switch {
 		case err != nil:
 			return "503 storage unavailable"

@@ -37,6 +37,7 @@ func TestMerge_Rules(t *testing.T) {
 		{sample(begun, mine), sample(handedOver, theirs), 1005, sample(handedOver, theirs).String()},
 		{sample(handedOver, mine), long, 1020, sample(handedOver, mine).String()},
 		{sample(handedOver, mine), sample(handedOver, theirs), 1005, unclaimed},
+		{sample(handedOver, mine), record{handedOver, theirs.token, mine.body, 1050, 1150, nil}, 1005, "handed over unclaimed until 1150, lease 1050"},
 		{sample(handedOver, Lease{}), sample(handedOver, theirs), 1005, unclaimed},
 		{sample(handedOver, mine), sample(handedOver, Lease{}), 1005, unclaimed},
 		{sample(handedOver, Lease{}), sample(abandoned, theirs), 1005, unclaimed},

@@ -15,13 +15,13 @@ func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return NewPolicy()
 	}
-	parts := strings.SplitN(text, ",", maxTiers+1)
-	tiers := make([]Tier, len(parts))
-	for i, part := range parts {
-		var err error
-		if tiers[i], err = ParseTier(strings.TrimSpace(part)); err != nil && i < maxTiers {
+	var tiers []Tier
+	for part := range strings.SplitSeq(text, ",") {
+		tier, err := ParseTier(strings.TrimSpace(part))
+		if err != nil {
 			return Policy{}, err
 		}
+		tiers = append(tiers, tier)
 	}
 	return NewPolicy(tiers...)
 }

@@ -1,10 +1,9 @@
 package verify
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"strings"
+
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // hash stands for a code, and for the address and the purpose that it was mailed for.
@@ -18,15 +17,8 @@ const hashPurpose = "mailgate verify: hashes of codes, version 1"
 // makes no difference, since people do not type it alike twice; a tag and dots do. That two
 // spellings reach one mailbox is certain enough to count sends by, but not to prove that its
 // mail was read.
-func hashOf(key []byte, to Recipient, code string) (h hash) {
-	mac := hmac.New(sha256.New, key)
-	for _, part := range []string{to.Purpose, strings.Map(lower, to.Address), code} {
-		// The length says where a part ends, so no two lists of parts are written the same.
-		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-		mac.Write([]byte(part))
-	}
-	copy(h[:], mac.Sum(nil))
-	return h
+func hashOf(key []byte, to Recipient, code string) hash {
+	return secret.Sum(key, to.Purpose, strings.Map(lower, to.Address), code)
 }
 
 // lower leaves other letters alone: lower case would make a Latin k of a Kelvin sign, and two

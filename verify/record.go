@@ -132,20 +132,20 @@ func (r record) encode() []byte {
 }
 
 // parse reads what encode wrote.
-func parse(b []byte) (r record, err error) {
+func parse(written []byte) (r record, err error) {
 	const head, each = 1 + 8, 8 + len(hash{})
-	if len(b) == 0 {
+	if len(written) == 0 {
 		return r, nil
 	}
-	if b[0] != recordVersion || len(b) < head || (len(b)-head)%each != 0 {
+	if len(written) < head || (len(written)-head)%each != 0 {
 		return r, errDamaged
 	}
-	r.usedUntil = int64(binary.BigEndian.Uint64(b[1:]))
-	for b = b[head:]; len(b) > 0; b = b[each:] {
+	r.usedUntil = int64(binary.BigEndian.Uint64(written[1:]))
+	for b := written[head:]; len(b) > 0; b = b[each:] {
 		r.codes = append(r.codes, kept{hash(b[8:each]), int64(binary.BigEndian.Uint64(b))})
 	}
 	// What encode writes is in order, so this finds all that it never writes.
-	if again := makeRecord(r.usedUntil, r.codes, 0); again.usedUntil != r.usedUntil || r.expires() == 0 || !slices.Equal(again.codes, r.codes) {
+	if !bytes.Equal(makeRecord(r.usedUntil, r.codes, 0).encode(), written) {
 		return record{}, errDamaged
 	}
 	return r, nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -49,35 +48,18 @@ type Options struct {
 	Remote bool
 }
 
-// New checks the rules. One of them is MailboxRule; its limiter keeps histories.
+// New returns the Set of rules of different names. One of them is MailboxRule: it counts by mailbox,
+// and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), remote: o.Remote}
-	known := Send{Mailbox: "m", Domain: "d", Client: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Caller: "c", Template: "t"}
-	seen := map[string]bool{}
 	for _, r := range all {
-		if err := throttle.CheckName(r.Name); err != nil {
-			return nil, fmt.Errorf("rule %.32q: %w", r.Name, err)
-		}
-		switch {
-		case seen[r.Name]:
-			return nil, fmt.Errorf("rule %s: the name is used twice", r.Name)
-		case r.Limiter == nil:
-			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
-		case r.By.Key(known) == "":
-			return nil, fmt.Errorf("rule %s: it counts by %q, which is unknown", r.Name, r.By)
-		}
-		seen[r.Name] = true
 		s.reserve = s.reserve || r.Resends != nil
-		if r.Name == MailboxRule {
-			historian, ok := r.Limiter.(throttle.Historian)
-			if !ok || !r.Exact || r.By != ByMailbox {
-				return nil, errors.New("rule mailbox: it counts by mailbox, and keeps every send")
-			}
-			s.mailbox = historian
+		if r.Name == MailboxRule && r.Exact && r.By == ByMailbox {
+			s.mailbox, _ = r.Limiter.(throttle.Historian)
 		}
 	}
 	if s.mailbox == nil {
-		return nil, errors.New("there is no rule mailbox")
+		return nil, errors.New("there is no rule mailbox that counts by mailbox and keeps every send")
 	}
 	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(s.stage(&a), s.stage(&b)) })
 	return s, nil
