@@ -14,7 +14,7 @@ const maxLocale = 35
 // language (pt-BR for pt), else the default. This is RFC 4647's lookup with one more step;
 // text that is no language tag ends at the default.
 func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
-	if len(asked) > maxLocale {
+	if asked == "" || len(asked) > maxLocale {
 		return otherwise
 	}
 	asked = normalLocale(asked)
@@ -27,7 +27,7 @@ func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	}
 	language, _, _ := strings.Cut(asked, "-")
 	for _, tag := range slices.Sorted(maps.Keys(have)) {
-		if language != "" && strings.HasPrefix(tag, language+"-") {
+		if strings.HasPrefix(tag, language+"-") {
 			return tag
 		}
 	}
