@@ -59,6 +59,7 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name      string
 		trusted   string
@@ -159,5 +160,13 @@ func TestReset_HostileReason_IsOneLine(t *testing.T) {
 	lines := journal.about(t, got.header.Get("X-Request-Id"))
 	if len(lines) != 2 || lines[0]["msg"] != "mailbox reset" || lines[0]["reason"] != reason {
 		t.Errorf("the log says %v", lines)
+	}
+}
+
+func TestNew_ShortSecret_Fails(t *testing.T) {
+	o := newRig(t, setup{}).options
+	o.Secret = []byte("fifteen letters")
+	if _, err := api.New(o); err == nil || !strings.HasPrefix(err.Error(), "api: Secret: ") {
+		t.Error(err)
 	}
 }

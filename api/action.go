@@ -42,11 +42,11 @@ type releaseAnswer struct {
 	Released bool `json:"released"`
 }
 
-// resetAnswer is how much was forgotten of what an action, or a rule, counted for a subject.
+// resetAnswer says how much an action or a rule has forgotten about a subject.
 type resetAnswer struct {
 	Action  string `json:"action,omitempty"`
 	Rule    string `json:"rule,omitempty"`
-	Subject string `json:"subject"` // as the log calls it
+	Subject string `json:"subject"` // its hash, as in the log
 	Cleared int    `json:"cleared"`
 }
 
@@ -64,10 +64,9 @@ func readAction[B interface{ subject() string }](s *Server, c *fiber.Ctx) (limit
 	return limiter, body, err
 }
 
-// takeAction admits the action once, or refuses. With a key it is charged under an id that
-// follows from the key, so a repeated take is recognized and not charged again. Then what may
-// have been charged when the storage failed is not refunded: the take may have been answered
-// before, and its caller would lose the quota.
+// takeAction admits the action once, or refuses it. With an Idempotency-Key the id of the charge is
+// derived from the key, so a repeated take is recognized and not charged again. Such a take is not
+// refunded when the storage fails: it may repeat one that was answered before.
 func (s *Server) takeAction(c *fiber.Ctx) error {
 	r := requestOf(c)
 	key, err := readKey(c)
@@ -102,10 +101,10 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 	}
 	r.delay = v.Delay
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return respond(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay, q.tell(c)})
+	return respond(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay, q.report(c)})
 }
 
-// peekAction says what a take would be answered, and records nothing.
+// peekAction answers as a take would, and charges nothing.
 func (s *Server) peekAction(c *fiber.Ctx) error {
 	r := requestOf(c)
 	limiter, body, err := readAction[subjectBody](s, c)
@@ -117,7 +116,7 @@ func (s *Server) peekAction(c *fiber.Ctx) error {
 		return err
 	}
 	q := quotaOfOne(r.action, r.subject, v)
-	return respond(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay, q.tell(c)})
+	return respond(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay, q.report(c)})
 }
 
 // releaseAction refunds a take.
@@ -138,7 +137,7 @@ func (s *Server) releaseAction(c *fiber.Ctx) error {
 	return respond(c, releaseAnswer{released})
 }
 
-// resetAction forgets what an action has counted for a subject.
+// resetAction clears what an action has counted for a subject.
 func (s *Server) resetAction(c *fiber.Ctx) error {
 	limiter, body, err := readAction[subjectResetBody](s, c)
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *Server) resetAction(c *fiber.Ctx) error {
 	return s.forget(c, "action", name, limiter, body.subject(), body.Reason, &resetAnswer{Action: name})
 }
 
-// forget has the limiter of an action or a rule forget a key, and writes it to the audit log.
+// forget resets a key of the limiter of an action or a rule, and writes that to the audit log.
 func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
 	r := requestOf(c)
 	cleared, err := limiter.Reset(r.ctx, key)

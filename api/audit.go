@@ -2,8 +2,8 @@ package api
 
 import "log/slog"
 
-// audit records what an operator did, and from where. What has failed may be done in part, and
-// the answer to a repeated request does not mention that part, so it is recorded as well.
+// audit records what an operator did, and from where. It also records what failed, since that may
+// have been done in part.
 func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
 	attrs := append([]slog.Attr{
 		slog.String("request_id", r.id),

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client is the address that the request comes from. X-Forwarded-For counts only as it was before the
-// body: the library keeps what comes after it apart.
+// client returns the address that the request comes from. Trailers are not among the headers, so an
+// X-Forwarded-For after the body does not count.
 func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	if len(s.with.TrustedProxies) == 0 {
 		return peerAddress(fast.RemoteAddr())
@@ -24,9 +24,9 @@ func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
 }
 
-// clientAddress is the peer of the connection or, where that is a trusted proxy, the address that
-// the proxy names. X-Forwarded-For is read from the right, and each trusted proxy vouches for the
-// entry before its own, so that what a client wrote there itself is never reached.
+// clientAddress returns the peer of the connection or, where that is a trusted proxy, the address
+// that the proxy names. It reads X-Forwarded-For from the right and stops at the first entry that is
+// not a trusted proxy, so it never reaches what a client wrote there.
 func clientAddress(peer net.Addr, forwarded []string, trusted []netip.Prefix) netip.Addr {
 	at := peerAddress(peer)
 	for _, line := range slices.Backward(forwarded) {

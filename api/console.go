@@ -16,8 +16,8 @@ import (
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// consolePage is the operators' page, which learns whether it has to ask for a key. It is not
-// secret: it requests its data with the operator's key, which stays in the browser.
+// consolePage returns the operators' page. It is public: it requests its data with the operator's
+// key, which stays in the browser.
 func consolePage(withoutKey bool) ([]byte, error) {
 	page, err := fs.ReadFile(web.FS(), "console.html")
 	if err != nil {
@@ -29,14 +29,14 @@ func consolePage(withoutKey bool) ([]byte, error) {
 	return page, nil
 }
 
-// showConsole is the page itself.
+// showConsole answers with the page itself.
 func (s *Server) showConsole(c *fiber.Ctx) error {
 	set(c, "Content-Security-Policy", consolePolicy)
 	isolate(c)
 	return respondRaw(c, "text/html; charset=utf-8", s.console)
 }
 
-// showConsoleFile is a file that the page loads.
+// showConsoleFile answers with a file that the page loads.
 func (s *Server) showConsoleFile(c *fiber.Ctx) error {
 	name := c.Params("file")
 	switch path.Ext(name) {
@@ -47,7 +47,7 @@ func (s *Server) showConsoleFile(c *fiber.Ctx) error {
 	return fiber.ErrNotFound
 }
 
-// isolate keeps other sites from loading the console or keeping a handle on its window.
+// isolate keeps other sites from loading the console or controlling its window.
 func isolate(c *fiber.Ctx) {
 	set(c, "Referrer-Policy", "no-referrer")
 	set(c, "Cross-Origin-Opener-Policy", "same-origin")

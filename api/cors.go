@@ -2,9 +2,9 @@ package api
 
 import "github.com/gofiber/fiber/v2"
 
-// cors lets pages from anywhere read the answers about countdowns. No cookie or key comes with
-// such a request, and the answer is for any holder of the URL. Fiber's own middleware sends the
-// headers only to requests with an Origin, but the script is cached for those without one, too.
+// cors lets pages of any origin read countdowns, which are for any holder of the URL and need no
+// cookie or key. Fiber's own middleware sets the headers only for requests with an Origin, but a
+// cached script is used for all.
 func cors(c *fiber.Ctx) error {
 	set(c, "Access-Control-Allow-Origin", "*")
 	set(c, "Access-Control-Expose-Headers", "*")

@@ -7,8 +7,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// fallback runs Options.Fallback for the paths that no route has. Its answers are its own but for
-// the id of the request.
+// fallback runs Options.Fallback for paths without a route. Of the headers set here, its answers
+// keep X-Request-Id only.
 func (s *Server) fallback() fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		err := c.Next()
@@ -24,7 +24,7 @@ func (s *Server) fallback() fiber.Handler {
 	}
 }
 
-// runFallback catches a panic itself: the library shows its value and loses its stack.
+// runFallback recovers a panic itself: the library would show its value and lose its stack.
 func (s *Server) runFallback(c *fiber.Ctx) error {
 	panics := make(chan error, 1)
 	fasthttpadaptor.NewFastHTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -67,7 +67,7 @@ func (s *Server) showFigures(c *fiber.Ctx) error {
 	return respond(c, f)
 }
 
-// count takes a counter in, if it is one that is shown.
+// count adds a counter to the figures, if it is one of theirs.
 func (f *figures) count(metric string, labels map[string]string, n int) {
 	refused := refusedBy{labels["rule"], labels["limit"], n}
 	switch {

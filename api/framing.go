@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Why a request is refused that a proxy in front may have read in another way.
+// The details of requests that a proxy in front may have read differently.
 const (
 	twoLengths        = "The request states its length in two ways."
 	unknownCoding     = "The only Transfer-Encoding is chunked."
@@ -22,11 +22,10 @@ const (
 	twoAuthorizations = "The request has more than one Authorization."
 )
 
-// inFront refuses, before Fiber, requests that a proxy may have read in another way, so that the
-// end of one caller's request would be the beginning of another's; fasthttp refuses the rest. It
-// also answers the methods that Fiber does not know, which Fiber would refuse in words of its own.
-// Both end the connection: an unknown method may be the rest of a request that was read to a wrong
-// end.
+// inFront refuses, before Fiber, requests that a proxy may have read differently, so that one could
+// hide in the end of another; fasthttp refuses the rest. It also refuses methods that Fiber does not
+// know, which Fiber would answer without a problem document. Both end the connection: an unknown
+// method may be the rest of a request that was read wrong.
 func (s *Server) inFront(app *fiber.App) fasthttp.RequestHandler {
 	next := app.Handler()
 	return func(fast *fasthttp.RequestCtx) {
@@ -62,8 +61,8 @@ func misframed(fast *fasthttp.RequestCtx) string {
 	return ""
 }
 
-// countLengths counts the header lines that state a length. fasthttp accepts a Content-Length
-// beside chunks, and the Transfer-Encoding identity, and forgets them.
+// countLengths counts the header lines that state a length. fasthttp accepts and drops a
+// Content-Length beside chunks, and the Transfer-Encoding identity.
 func countLengths(header []byte) (lengths int, unknown bool) {
 	for line := range bytes.Lines(header) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
@@ -78,8 +77,8 @@ func countLengths(header []byte) (lengths int, unknown bool) {
 	return lengths, unknown
 }
 
-// refuseLargeEarly leaves out the question whether a body is wanted that is too large: so it is
-// refused by its length alone.
+// refuseLargeEarly drops the Expect of a request whose body is too large, so that it is refused by
+// its length before the body is sent.
 func refuseLargeEarly(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	if header.ContentLength() > bodyLimit {
 		header.Del("Expect")
@@ -87,11 +86,11 @@ func refuseLargeEarly(header *fasthttp.RequestHeader) (unchanged fasthttp.Reques
 	return unchanged
 }
 
-// routeUnread is the route of requests that did not arrive whole or are not HTTP.
+// routeUnread is the route, in logs and metrics, of requests that are incomplete or not HTTP.
 const routeUnread = "unread"
 
-// unread answers a request that did not arrive whole or is not HTTP. The library's words for
-// the error may quote the request, and are not shown.
+// unread answers a request that is incomplete or not HTTP. It does not show the library's error,
+// which may quote the request.
 func (s *Server) unread(app *fiber.App) func(*fasthttp.RequestCtx, error) {
 	return func(fast *fasthttp.RequestCtx, err error) {
 		from := fast.Conn().(*conn)
@@ -115,15 +114,15 @@ func (s *Server) unread(app *fiber.App) func(*fasthttp.RequestCtx, error) {
 	}
 }
 
-// discard reads what the client is still sending, for a moment: a connection that is closed
-// with unread bytes is reset, and the client may lose the answer.
+// discard reads for a moment what the client is still sending: a connection closed with unread bytes
+// is reset, and the client may lose the answer.
 func discard(c net.Conn) {
 	if c.SetReadDeadline(time.Now().Add(100*time.Millisecond)) == nil {
 		_, _ = io.CopyN(io.Discard, c, 1<<20)
 	}
 }
 
-// refuseEarly answers a request that Fiber does not get.
+// refuseEarly answers a request that does not reach Fiber.
 func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, route string, p *problem) {
 	c := app.AcquireCtx(fast)
 	defer app.ReleaseCtx(c)

@@ -11,7 +11,7 @@ import (
 const maxKeyName = 64
 
 // Keys are named secrets that open routes. The zero Keys are none. They hold the SHA-256 of each
-// secret, so printing them gives nothing away.
+// secret, so printing them reveals nothing.
 type Keys struct {
 	keys []key
 }
@@ -22,10 +22,10 @@ type key struct {
 }
 
 // ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
-// what the logs call the key: letters, digits and . _ -. It may occur twice while the key's
+// what logs show of the key: letters, digits and . _ -. It may occur twice while the key's
 // secret is changed, and both are one caller. A secret is any visible ASCII but the comma.
-// The error is one sentence that gives the position of the invalid key, because a name may
-// be half of a secret that was written without one.
+// The error gives the position of the invalid key instead of its name, which may be half of a secret
+// that was written without one.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	if strings.TrimSpace(text) == "" {
@@ -42,7 +42,7 @@ func ParseKeys(text string) (Keys, error) {
 	return keys, nil
 }
 
-// problem is what is wrong with one more key, or empty.
+// problem returns what is wrong with one more key, or "".
 func (k Keys) problem(name, secret string, separated bool) string {
 	switch {
 	case !separated:
@@ -96,14 +96,14 @@ func (k Keys) find(sum [sha256.Size]byte) (name string, ok bool) {
 	return k.keys[found].name, true
 }
 
-// Shares reports whether a secret is in both.
+// Shares reports whether both have a secret in common.
 func (k Keys) Shares(other Keys) bool {
 	return slices.ContainsFunc(k.keys, func(mine key) bool {
 		return slices.ContainsFunc(other.keys, func(theirs key) bool { return mine.sum == theirs.sum })
 	})
 }
 
-// bearer takes the secret out of an Authorization header.
+// bearer returns the secret in an Authorization header.
 func bearer(header []byte) (secret []byte, ok bool) {
 	const scheme = "bearer "
 	if len(header) <= len(scheme) || !strings.EqualFold(string(header[:len(scheme)]), scheme) {

@@ -11,8 +11,7 @@ const (
 	hourSeconds = 3600 + chartMinute + chartStep
 )
 
-// lastHour counts sends and refusals by the second, so that a console that was just opened
-// has the last hour to show.
+// lastHour counts sends and refusals by the second, for the chart of the console.
 type lastHour struct {
 	mu      sync.Mutex
 	seconds [hourSeconds]second // a ring
@@ -23,8 +22,8 @@ type second struct {
 	sent, refused int
 }
 
-// rates are rolling minutes: each entry counts the minute that ended then. The last minute
-// ends now, those before at whole multiples of the step.
+// rates are rolling minutes: each entry counts the minute before it. The last one ends now, the
+// others at whole multiples of the step.
 type rates struct {
 	Step    int   `json:"step_ms"`
 	Sent    []int `json:"sent"`

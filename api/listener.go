@@ -24,7 +24,7 @@ func (e *endpoint) serve(l net.Listener, most int, log *slog.Logger) error {
 	return e.app.Server().Serve(e.listener)
 }
 
-// close ends the listening and leaves the connections.
+// close closes the listener and leaves the connections open.
 func (e *endpoint) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,7 +35,7 @@ func (e *endpoint) close() error {
 	return e.listener.Close()
 }
 
-// listener waits out a shortage of files or memory: fasthttp would stop serving.
+// listener continues after a shortage of files or memory, at which fasthttp would stop serving.
 type listener struct {
 	net.Listener
 	log   *slog.Logger
@@ -66,14 +66,14 @@ func isShortage(err error) bool {
 	return false
 }
 
-// conn notes what unread cannot learn from the library's errors. Only its own goroutine reads.
+// conn records what the library's errors do not say. Only its own goroutine reads.
 type conn struct {
 	net.Conn
 	heard    bool // something has arrived
-	timedOut bool // the last read ended with the time for it
+	timedOut bool // the last read timed out
 }
 
-// Read notes how the read ended.
+// Read reads and records how that ended.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.heard = c.heard || n > 0

@@ -10,13 +10,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkLocal refuses what a page from elsewhere may have made a browser send. Where no key is
-// asked for, every program of this machine is a caller, and a browser on it sends requests for
-// any page that is open. It shows in the page's origin, in the site that the browser names, or,
-// where the page's own name was bound to a loopback address, in that name.
+// checkLocal refuses requests that a page of another site made a browser send. Without keys, every
+// program of this machine is a caller, and a browser sends requests for any open page. The Origin
+// and Sec-Fetch-Site headers show it or, where the page's own name resolves to a loopback address,
+// the Host.
 //
-// A proxy on this machine sends requests for others: what says that a proxy has passed it on is
-// refused as well, unless the operator has named the proxy.
+// A proxy on this machine sends requests for other machines, so forwarded requests are refused as
+// well, unless TrustedProxies are set.
 func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
 		return &problem{kind: forbidden, detail: "Without API keys, this server accepts requests from its own machine only. This request came through a proxy."}
@@ -45,8 +45,8 @@ func isForwarded(header *fasthttp.RequestHeader) bool {
 	}, func(name string) bool { return header.Peek(name) != nil })
 }
 
-// isLoopbackHost reports whether a Host header names this machine in a way that cannot be bound
-// to another address.
+// isLoopbackHost reports whether a Host header names this machine by a name that cannot resolve to
+// another one.
 func isLoopbackHost(host string) bool {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
@@ -64,7 +64,7 @@ func isLoopbackHost(host string) bool {
 	return err == nil && at.Is4() && at.IsLoopback()
 }
 
-// isOriginOf reports whether an Origin is that of the host's own pages.
+// isOriginOf reports whether an Origin is that of pages of this host.
 func isOriginOf(origin, host string) bool {
 	scheme, at, ok := strings.Cut(origin, "://")
 	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(at, host)

@@ -14,8 +14,7 @@ type mailboxAnswer struct {
 	wire.Verdict
 }
 
-// inspectAnswer is what an operator sees of a mailbox. It has the name of the mailbox in the log,
-// which an operator could not know otherwise.
+// inspectAnswer is what an operator sees of a mailbox, with its hash to search the log for.
 type inspectAnswer struct {
 	mailboxAnswer
 	Sends   []recordedSend `json:"sends"`
@@ -32,15 +31,15 @@ type mailboxResetBody struct {
 	Reason string `json:"reason" validate:"max=500"`
 }
 
-// mailboxResetAnswer is how many sends were forgotten, and guesses at codes.
+// mailboxResetAnswer says how many sends were cleared, and how many guesses at codes.
 type mailboxResetAnswer struct {
 	Email   string `json:"email"`
 	Cleared int    `json:"cleared"`
 	Guesses int    `json:"guesses_cleared"`
-	Mailbox string `json:"mailbox"` // as the log calls it
+	Mailbox string `json:"mailbox"` // its hash, as in the log
 }
 
-// mailbox is the address in the path, and notes it for the log.
+// mailbox parses the address in the path, and notes it for the log.
 func (s *Server) mailbox(c *fiber.Ctx) (mailbox address.Address, err error) {
 	text, err := url.PathUnescape(c.Params("email"))
 	if err != nil {
@@ -51,8 +50,8 @@ func (s *Server) mailbox(c *fiber.Ctx) (mailbox address.Address, err error) {
 	return mailbox, err
 }
 
-// lookUpMailbox answers what a send by the caller would be answered, as far as it does not depend
-// on the visitor or the template, and uses no quota.
+// lookUpMailbox answers as a send by the caller would be answered by the rules that do not count by
+// visitor or template, and charges nothing.
 func (s *Server) lookUpMailbox(c *fiber.Ctx) error {
 	r := requestOf(c)
 	mailbox, err := s.mailbox(c)
@@ -66,7 +65,7 @@ func (s *Server) lookUpMailbox(c *fiber.Ctx) error {
 		return err
 	}
 	q := s.quotaWithCountdown(mailbox, send, decision)
-	return respond(c, mailboxAnswer{mailbox.String(), q.tell(c)})
+	return respond(c, mailboxAnswer{mailbox.String(), q.report(c)})
 }
 
 // inspectMailbox shows an operator a mailbox and its sends.
@@ -93,11 +92,11 @@ func (s *Server) inspectMailbox(c *fiber.Ctx) error {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
 	q := s.quotaOf(mailbox, decision)
-	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.tell(c)}, sends, wire.Limits(&guesses, ""), mailbox.Hash()})
+	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.report(c)}, sends, wire.Limits(&guesses, ""), mailbox.Hash()})
 }
 
-// resetMailbox forgets the mailbox in every rule that counts by it, and the guesses at its codes.
-// The codes stay valid.
+// resetMailbox clears what every rule that counts by mailbox has counted for it, and the guesses at
+// its codes. The codes stay valid.
 func (s *Server) resetMailbox(c *fiber.Ctx) error {
 	r := requestOf(c)
 	mailbox, err := s.mailbox(c)
@@ -131,6 +130,6 @@ func (s *Server) resetMailbox(c *fiber.Ctx) error {
 	return respond(c, mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash()})
 }
 
-// notReset is the answer when the storage failed. A reset has several steps, and the reply to one
-// can be lost, so it does not say that nothing was done.
+// notReset is the detail of a reset when the storage failed. A reset has several steps, so a part of
+// it may be done.
 const notReset = "The reset may be incomplete. Repeat it when the storage is available again; a second reset does no harm."

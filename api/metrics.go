@@ -74,8 +74,8 @@ func newMetrics(o Options, connections func() int) *metrics {
 	return m
 }
 
-// fromZero has every series there from the start that is known by then: of one that begins
-// with its first count, Prometheus sees no increase.
+// fromZero creates the series that alerts use: Prometheus sees no increase in one that begins with
+// its first count.
 func (m *metrics) fromZero() {
 	for kind := range sendProblems {
 		m.sends.WithLabelValues(string(kind), "", "")
@@ -100,8 +100,8 @@ func (m *metrics) denied(rule, limit string) {
 	m.hour.count(m.now(), 0, 1)
 }
 
-// exposition is the text of /metrics that was made last. To make it takes a processor a millisecond
-// or two, so that is done ten times a second at most.
+// exposition is the last text of /metrics. Making it takes a millisecond or two of a processor, so
+// that is done ten times a second at most.
 type exposition struct {
 	mu         sync.Mutex
 	text       []byte

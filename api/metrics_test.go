@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,11 +94,17 @@ func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
 	}
 }
 
+// While a relay's circuit is open Retry-After says for how long.
 func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 	r := newRig(t, setup{})
 	r.box.Close()
-	for range 6 {
-		r.send("unlucky@example.com").is(t, 503, "relay-unavailable")
+	for n := range 6 { // five failures open the breaker, for five seconds
+		got := r.send("unlucky@example.com")
+		got.is(t, 503, "relay-unavailable")
+		after, _ := strconv.Atoi(got.header.Get("Retry-After"))
+		if n < 5 && after != 10 || n == 5 && (after < 1 || after > 5) {
+			t.Errorf("send %d: Retry-After %d", n, after)
+		}
 	}
 	r.has(t,
 		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
@@ -105,19 +112,6 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 		`mailgate_relay_circuit_opens_total{relay="`+r.box.Addr()+`"} 1`,
 		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 1`,
 	)
-}
-
-// Visitors can name mailboxes that take no email, so a deferred recipient is not counted as a relay
-// failure, which is an alert. The answer is the same.
-func TestMetrics_Deferral_IsNoRelayFailure(t *testing.T) {
-	for script, counted := range map[fault.Script][2]string{
-		{At: fault.RCPT, Kind: fault.Temporary}: {"deferred", "unavailable"}, {At: fault.Dot, Kind: fault.Temporary}: {"unavailable", "deferred"},
-		{At: fault.RCPT, Kind: fault.Barred}: {"deferred", "unavailable"}, {At: fault.Dot, Kind: fault.Barred}: {"unavailable", "deferred"},
-	} {
-		r := newRig(t, setup{relay: &script})
-		r.send("x@no-such-domain.example").is(t, 503, "relay-unavailable")
-		r.has(t, `mailgate_sends_total{limit="",outcome="`+counted[0]+`",rule=""} 1`, `mailgate_sends_total{limit="",outcome="`+counted[1]+`",rule=""} 0`)
-	}
 }
 
 // A visitor cannot use the relay to probe recipients without end: what it defers is given back to the

@@ -34,23 +34,23 @@ func newNames(of []byte) (names, error) {
 	return names{prints, takes, secret.NewNames(subjects)}, cmp.Or(noPrints, noTakes, noSubjects)
 }
 
-// subject is the name of an action's subject in logs, as the hash of a mailbox is that of the
-// mailbox: it cannot be computed without the secret.
+// subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
+// cannot be computed without the secret.
 func (n *names) subject(of string) string { return n.subjects.Of(of) }
 
-// take is the id of a take, the same for one name on all servers at all times: a take on record is
-// recognized for as long as it counts.
+// take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
+// so that a repeated take is recognized for as long as the first one counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
 	return idOf(sum(n.takes, of.Caller+"\x00"+of.Key))
 }
 
-// idAt is the id of a take that a counter admitted at a moment. A counter knows no ids and gives a
-// take back by its moment, so the id holds that.
+// idAt returns the id of a take that a counter admitted at a moment. A counter refunds a take by its
+// moment, so the id encodes that.
 func idAt(ms int64) throttle.ID {
 	return idOf(binary.BigEndian.AppendUint64(nil, uint64(ms))[2:])
 }
 
-// momentOf is what idAt made the id of; any other id is far from the moment of a take.
+// momentOf undoes idAt. Of any other id it makes a moment far from that of a take.
 func momentOf(id throttle.ID) int64 {
 	var b [8]byte
 	_, _ = base64.RawURLEncoding.Decode(b[2:], id[:])

@@ -24,9 +24,10 @@ type Options struct {
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity address.Identity
 	// APIKeys open the routes of applications and AdminKeys those of operators, which are closed
-	// if there are API keys only. Without keys every program that reaches the listener is a caller, so it should be a loopback one: then
-	// the Host must be a loopback one, too. Requests that a page from elsewhere made a browser
-	// send are refused, and those that a proxy has passed on, unless TrustedProxies are set.
+	// if there are API keys only. Without keys every program that reaches the listener is a
+	// caller, so it should be a loopback one: then the Host must be a loopback one, too. Requests
+	// that a page of another site made a browser send are refused, and those that a proxy has
+	// forwarded, unless TrustedProxies are set.
 	APIKeys, AdminKeys Keys
 	// TrustedProxies are the networks whose X-Forwarded-For is believed. There may be none.
 	TrustedProxies []netip.Prefix

@@ -83,6 +83,7 @@ func TestSend_QueueTooLong_GivenBack(t *testing.T) {
 // A queued send leaves during a shutdown if there is time to hand it over, and is given back at once
 // if there is not.
 func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		apart  int64
 		status int

@@ -51,15 +51,10 @@ var (
 	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )
 
-// The Retry-After of failures, in milliseconds.
-const (
-	storeRetry = 1000
-	relayRetry = 10_000
-	busyRetry  = 1000
-)
+// soon is the Retry-After of what may be over in a moment, in milliseconds.
+const soon = 1000
 
-// problem is an error with its answer. All of it is shown to the caller but the cause, which is
-// for the log.
+// problem is an error with its answer. The caller sees all of it except the cause, which is logged.
 type problem struct {
 	kind       *kind
 	detail     string // instead of the kind's
@@ -81,7 +76,7 @@ type fieldProblem struct {
 func (p *problem) Error() string { return p.kind.title }
 func (p *problem) Unwrap() error { return p.cause }
 
-// problemOf is the problem of an error. One that is not known here is a fault of the server.
+// problemOf maps an error to its problem. Any other error is an internal one.
 func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
@@ -89,19 +84,19 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != nil {
 		return &problem{kind: fiberKinds[known.Code]}
 	}
-	if refused, ok := errors.AsType[*address.Error](err); ok {
+	if refused, ok := errors.AsType[address.Reason](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
-		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
+		return &problem{kind: storeUnavailable, retryAfter: soon, cause: err}
 	}
 	return &problem{kind: internal, cause: err}
 }
 
-// fiberKinds are the kinds of what Fiber's router finds out.
+// fiberKinds maps the errors of Fiber's router.
 var fiberKinds = map[int]*kind{fiber.StatusNotFound: notFound, fiber.StatusMethodNotAllowed: methodNotAllowed}
 
-// explain is the problem of an error, with a detail of its own where the storage failed.
+// explain maps an error to its problem, with this detail if the storage failed.
 func explain(err error, unavailable string) error {
 	p := problemOf(err)
 	if p.kind == storeUnavailable {
@@ -110,14 +105,14 @@ func explain(err error, unavailable string) error {
 	return p
 }
 
-func addressProblem(field string, err *address.Error) fieldProblem {
-	return fieldProblem{field, string(err.Reason), sentence(err.Reason.Sentence())}
+func addressProblem(field string, err address.Reason) fieldProblem {
+	return fieldProblem{field, string(err), sentence(err.Error())}
 }
 
-// sentence makes one of a text without its capital and its full stop.
+// sentence adds the capital and the full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
-// level is that of the log line: what callers do wrong is routine.
+// level is the level of the log line. Mistakes of callers are routine.
 func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:
@@ -179,10 +174,10 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	if p.quota.id.Valid() {
 		b.String("id", p.quota.id.String())
 	}
-	verdict := p.quota.tell(c)
+	verdict := p.quota.report(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
+		b.Any("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }
@@ -194,7 +189,7 @@ type smtpReply struct {
 	Message  string `json:"message"`
 }
 
-// problemIn is the name of the problem that a body is, and empty for any other body.
+// problemIn returns the name of the problem in a body, or "".
 func problemIn(body []byte) string {
 	rest, ours := bytes.CutPrefix(body, []byte(`{"type":"`+wire.Ours))
 	if !ours {

@@ -11,22 +11,22 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// quota is what rules decided about a mailbox, an action or a caller, as answers tell it.
+// quota is what rules decided about a mailbox, an action or a caller, for an answer.
 type quota struct {
 	decision rules.Decision
-	// own is the rule whose limits the answer lists, those of decision.Mailbox. The limits of
-	// any other rule that refuses follow with its name.
+	// own is the rule whose limits are in decision.Mailbox. The answer lists them by their names,
+	// and those of other rules that refuse after the name of the rule.
 	own string
-	// partition is what those limits count by, as a keyed hash; hash makes that of another rule.
+	// partition is the keyed hash of what those limits count by; hash makes that of another rule.
 	partition string
 	hash      func(key string) string
-	// countdown is a token to ask how long the wait still lasts; of sends only.
+	// countdown is a token for GET /countdown/{token}; of sends only.
 	countdown string
 	id        throttle.ID // of what was charged
 	whose     string      // what is limited, for people; that of a send, if empty
 }
 
-// quotaOf is the quota of a send to a mailbox.
+// quotaOf returns the quota of a send to a mailbox.
 func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) *quota {
 	if d.Verdict.Now == 0 { // no rule applies, so none has read a clock
 		d.Verdict.Now = s.with.Now()
@@ -35,7 +35,7 @@ func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) *quota {
 	return &quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
 }
 
-// quotaOfOne is the quota that one limiter alone decides about.
+// quotaOfOne returns the quota of one limiter alone.
 func quotaOfOne(name, partition string, v throttle.Verdict) *quota {
 	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v, Degraded: v.Degraded}
 	if v.Limit != "" {
@@ -47,19 +47,19 @@ func quotaOfOne(name, partition string, v throttle.Verdict) *quota {
 	return &quota{decision: d, own: name, partition: partition}
 }
 
-// denied is the problem that a refusal is.
+// denied returns the problem of a refusal.
 func denied(q *quota) *problem {
 	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&q.decision.Verdict), quota: q}
 }
 
-// note records for the log what the answer says.
+// note records the decision for the log.
 func (r *request) note(q *quota) {
 	r.rule, r.limit, r.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
 	r.wait = wire.Wait(&q.decision.Verdict)
 }
 
-// tell sets the RateLimit headers, and returns the quota for the body.
-func (q *quota) tell(c *fiber.Ctx) wire.Verdict {
+// report sets the RateLimit headers, and returns the verdict for the body.
+func (q *quota) report(c *fiber.Ctx) wire.Verdict {
 	requestOf(c).note(q)
 	own := wire.Limits(&q.decision.Mailbox, q.partition)
 	if all := append(own, q.others()...); len(all) > 0 {
@@ -71,7 +71,7 @@ func (q *quota) tell(c *fiber.Ctx) wire.Verdict {
 	return v
 }
 
-// others are the limits of the other rules that refuse.
+// others returns the limits of the other rules that refuse.
 func (q *quota) others() (all []wire.Limit) {
 	for i := range q.decision.Refusals {
 		refusal := &q.decision.Refusals[i]
@@ -90,8 +90,7 @@ func (q *quota) others() (all []wire.Limit) {
 	return all
 }
 
-// violated are the limits that are reached. The own ones are not violated, reached or not, if
-// their rule refused nothing.
+// violated names the limits that are reached, of the rules that refuse; own are those of q.own.
 func (q *quota) violated(own []wire.Limit) []string {
 	all := q.others()
 	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {
@@ -100,7 +99,7 @@ func (q *quota) violated(own []wire.Limit) []string {
 	return wire.Violated(all)
 }
 
-// reached is the sentence that a refused caller is shown.
+// reached returns the detail of a refusal.
 func (q *quota) reached() string {
 	whose := cmp.Or(q.whose, countedBy[q.decision.By], "this mailbox")
 	return wire.Reached(&q.decision.Verdict, whose)

@@ -74,6 +74,7 @@ type setup struct {
 
 var besides sync.Map // the tests that run beside others
 
+// newRig starts a server. Its test runs beside the others, unless it is to be alone.
 func newRig(t testing.TB, with setup) *rig {
 	t.Helper()
 	if test, ok := t.(*testing.T); ok && !with.alone {

@@ -24,12 +24,12 @@ type ruleResetBody struct {
 
 type ruleAnswer struct {
 	Allowed bool   `json:"allowed"`
-	Subject string `json:"subject"` // as the log calls it
+	Subject string `json:"subject"` // its hash, as in the log
 	wire.Verdict
 }
 
-// readRule reads a request about a rule that counts by a subject, and makes the key that the rule
-// counts it by. It notes both for the log.
+// readRule reads a request about a rule and a subject, and returns the key under which the rule
+// counts the subject. It notes both for the log.
 func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule rules.Rule, key string, body B, err error) {
 	r := requestOf(c)
 	rule, known := r.live.Rules.Rule(c.Params("rule"))
@@ -53,7 +53,7 @@ func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule r
 	return rule, key, body, nil
 }
 
-// peekRule says what the rule alone would answer to the subject's next send.
+// peekRule answers as the rule alone would answer the subject's next send.
 func (s *Server) peekRule(c *fiber.Ctx) error {
 	r := requestOf(c)
 	rule, key, _, err := readRule[ruleBody](s, c)
@@ -65,12 +65,12 @@ func (s *Server) peekRule(c *fiber.Ctx) error {
 		return err
 	}
 	q := quotaOfOne(rule.Name, r.subject, v)
-	answer := ruleAnswer{v.Allowed, r.subject, q.tell(c)}
+	answer := ruleAnswer{v.Allowed, r.subject, q.report(c)}
 	r.rule = rule.Name // also where its quota is not used up
 	return respond(c, answer)
 }
 
-// resetRule forgets what the rule has counted for the subject.
+// resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(c *fiber.Ctx) error {
 	rule, key, body, err := readRule[ruleResetBody](s, c)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Server) resetRule(c *fiber.Ctx) error {
 	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
 }
 
-// sendBy is a send of which only the subject is known that a rule counts it by. The subject is
-// read as that of a send is, so that it is counted as the same.
+// sendBy returns a send with nothing but the subject that a rule counts by. The subject is read as
+// it is in a send, so that both have the same key.
 func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, err error) {
 	refuse := func(reason, detail string) (rules.Send, error) {
 		return rules.Send{}, invalidField("subject", reason, detail)

@@ -67,6 +67,7 @@ func traits(t testing.TB) []trait {
 // Each trait that a rule can count by: two sends pass, the third is refused in the rule's name and
 // words, and another's is not. An operator sees the refusal and resets it.
 func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
+	t.Parallel()
 	for _, tt := range traits(t) {
 		t.Run(string(tt.by), func(t *testing.T) {
 			r := newRig(t, setup{
@@ -157,6 +158,7 @@ func fingerprint(t *testing.T, dir string) map[string][32]byte {
 
 // A refusal by any rule changes no byte on the disk, so it charges no other rule.
 func TestSend_Refused_WritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, refusing := range traits(t) {
 		t.Run(string(refusing.by), func(t *testing.T) {
 			dir := t.TempDir()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -64,64 +62,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
 }
 
-// sendOnce sends under an Idempotency-Key. A request that is not valid uses no key, so that it can
-// be corrected and sent under the same one. But one whose template is gone or has changed may have
-// been sent before a reload, and then has that answer.
-func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fieldProblem) error {
-	r := requestOf(c)
-	if !onlyTemplate(wrong) {
-		return invalidFields(wrong)
-	}
-	name := idempotency.Name{Caller: r.callerName(), Key: key}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.prints.Of(sendRoute, c.Request().Body()))
-	switch {
-	case len(wrong) > 0 && isMismatch(err):
-		return invalidFields(wrong)
-	case err != nil:
-		return s.notSent(r, rules.Send{}, err)
-	case replay != nil:
-		s.replay(c, replay)
-		return nil
-	case len(wrong) > 0 && !attempt.MayHaveLeft():
-		return s.notSent(r, rules.Send{}, attempt.Refuse(invalidFields(wrong)))
-	}
-	err = s.send(c, attempt, body)
-	if attempt.Answered() {
-		if err != nil {
-			err = s.fail(c, err)
-		}
-		attempt.Finish(answerOf(c))
-	}
-	return err
-}
-
-// sendRoute is the route of sends in fingerprints.
-const sendRoute = "POST /send-code"
-
-// onlyTemplate reports whether a request may have been valid before a reload.
-func onlyTemplate(wrong []fieldProblem) bool {
-	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
-}
-
-func isMismatch(err error) bool {
-	e, ok := errors.AsType[*delivery.Error](err)
-	return ok && e.Kind == delivery.Mismatch
-}
-
-// readKey is the request's Idempotency-Key, empty if there is none.
-func readKey(c *fiber.Ctx) (key string, err error) {
-	fields := c.Request().Header.PeekAll("Idempotency-Key")
-	if len(fields) == 0 {
-		return "", nil
-	}
-	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
-	if err != nil {
-		return "", &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
-	}
-	return key, nil
-}
-
-// mail is the mail that a valid body asks for.
+// mail returns the mail that a valid body asks for.
 func (r *request) mail(body *sendBody) message.Request {
 	mail := message.Request{To: r.mailbox, Template: body.Template, Locale: body.Locale, Data: body.Data}
 	if body.Code != nil {
@@ -130,7 +71,7 @@ func (r *request) mail(body *sendBody) message.Request {
 	return mail
 }
 
-// draft is the mail that a body asks for, to be checked before all of it is known or valid.
+// draft returns the mail that a body asks for, with valid values for what is unknown or invalid yet.
 func (r *request) draft(body *sendBody) message.Request {
 	mail := r.mail(body)
 	mail.ID = checkID
@@ -143,7 +84,7 @@ func (r *request) draft(body *sendBody) message.Request {
 	return mail
 }
 
-// Valid values for what a mail does not have yet, or has wrong.
+// Valid values to check the other fields of a mail with.
 const (
 	checkID   = "AAAAAAAA"
 	checkCode = "000000"
@@ -201,30 +142,28 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
 	q := s.quotaWithCountdown(r.mailbox, traits, result.Decision)
-	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.tell(c)})
+	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.report(c)})
 }
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
-	kind  *kind
-	retry int64 // milliseconds, if no better time is known
-	quota bool  // the answer tells what is charged
+	kind   *kind
+	retry  int64  // milliseconds, if no better time is known
+	quota  bool   // the answer has the limits
+	detail string // instead of the kind's
 }{
 	delivery.Rejected:    {kind: recipientRejected, quota: true},
-	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
-	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
-	delivery.Busy:        {kind: busy, retry: busyRetry},
-	delivery.Storage:     {kind: storeUnavailable, retry: storeRetry},
-	delivery.InFlight:    {kind: keyInFlight, retry: 1},
+	delivery.Unavailable: {kind: relayUnavailable, retry: 10_000},
+	delivery.Deferred:    {kind: relayUnavailable, retry: 10_000, detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."},
+	delivery.Busy:        {kind: busy, retry: soon},
+	delivery.Storage:     {kind: storeUnavailable, retry: soon, detail: "The storage cannot be read or written. Nothing was sent."},
+	delivery.InFlight:    {kind: keyInFlight, retry: soon},
 	delivery.Mismatch:    {kind: keyMismatch},
 	delivery.Unknown:     {kind: deliveryUnknown, quota: true},
 	delivery.Failed:      {kind: internal},
 }
 
-// inFlightRetry is the longest Retry-After for an attempt in progress, in milliseconds.
-const inFlightRetry = 1000
-
-// notSent is the answer to an error of package delivery.
+// notSent maps an error of package delivery to its answer.
 func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	e, ok := errors.AsType[*delivery.Error](err)
 	if !ok {
@@ -236,20 +175,10 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
 	}
 	known := sendProblems[e.Kind]
-	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
+	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
 		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
 		q.id, p.quota = e.Result.ID, q
-	}
-	switch e.Kind {
-	case delivery.InFlight:
-		p.retryAfter = min(p.retryAfter, inFlightRetry)
-	case delivery.Busy:
-		p.retryAfter = max(p.retryAfter, busyRetry)
-	case delivery.Storage:
-		p.detail = "The storage cannot be read or written. Nothing was sent."
-	case delivery.Deferred:
-		p.detail = "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
@@ -258,7 +187,8 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	return p
 }
 
-// noteResult has the log tell how far a send came, and which shadow rules would have refused it.
+// noteResult records for the log how far a send came, and logs and counts the shadow rules that would
+// have refused it.
 func (s *Server) noteResult(r *request, result *delivery.Result) {
 	r.admission, r.delay, r.degraded = result.ID, result.Decision.Delay, result.Decision.Degraded
 	for _, refusal := range result.Decision.Shadow {
@@ -273,8 +203,8 @@ func (s *Server) noteResult(r *request, result *delivery.Result) {
 	}
 }
 
-// warnOfInside warns once that a rule counts by an address that no visitor on the Internet has:
-// behind a load balancer all visitors would be one.
+// warnOfInside warns once if a rule counts by an address of a private network: it may be that of a
+// load balancer, and all visitors would be counted as one.
 func (s *Server) warnOfInside(r *request, send rules.Send) {
 	if !network.Inside(send.Client) || s.warnedOfInside.Load() || !r.live.Rules.CountsBy(rules.ByClientIP, send) || s.warnedOfInside.Swap(true) {
 		return
@@ -284,12 +214,12 @@ func (s *Server) warnOfInside(r *request, send rules.Send) {
 		slog.String("request_id", r.id), slog.String("key", r.key))
 }
 
-// sendTo is a send of which only the mailbox is known.
+// sendTo returns a send with nothing but the mailbox.
 func sendTo(mailbox address.Address) rules.Send {
 	return rules.Send{Mailbox: mailbox.Key(), Domain: mailbox.Domain()}
 }
 
-// noCaller is what callers are counted as where no key is asked for.
+// noCaller is the name of all callers where there are no keys.
 const noCaller = "local"
 
 func (r *request) callerName() string { return cmp.Or(r.key, noCaller) }
@@ -299,31 +229,3 @@ const (
 	outcomeSent     = "sent"
 	outcomeReplayed = "replayed"
 )
-
-// keptHeaders are those of an answer that a retry gets as well.
-var keptHeaders = []string{fiber.HeaderContentType, wire.RateLimitPolicyHeader, wire.RateLimitHeader}
-
-// answerOf is the answer that was written, as it is kept for retries.
-func answerOf(c *fiber.Ctx) idempotency.Answer {
-	response := c.Response()
-	answer := idempotency.Answer{Status: response.StatusCode(), Body: bytes.Clone(response.Body())}
-	for name, value := range response.Header.All() {
-		if slices.Contains(keptHeaders, string(name)) {
-			answer.Header = append(answer.Header, idempotency.Field{Name: string(name), Value: string(value)})
-		}
-	}
-	return answer
-}
-
-// replay answers with the first answer, and says so.
-func (s *Server) replay(c *fiber.Ctx, first *idempotency.Answer) {
-	r := requestOf(c)
-	s.metrics.sent(outcomeReplayed)
-	r.replayed, r.problem = true, problemIn(first.Body)
-	for _, field := range first.Header {
-		set(c, field.Name, field.Value)
-	}
-	set(c, "Idempotent-Replayed", "true")
-	c.Status(first.Status)
-	c.Response().SetBodyRaw(first.Body)
-}

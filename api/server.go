@@ -40,8 +40,8 @@ type Server struct {
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
-	// alive ends when Shutdown has run out of time, open when it begins to drain: a fallback
-	// need not wait any longer then.
+	// alive ends when Shutdown has run out of time; open, which fallbacks have, when it begins to
+	// drain.
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
@@ -85,7 +85,7 @@ func New(o Options) (s *Server, err error) {
 	return s, nil
 }
 
-// useSecret makes what needs the secret, each with a key of its own.
+// useSecret derives a key of its own for everything that needs the secret.
 func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
 		return err

@@ -5,18 +5,15 @@ import (
 	"time"
 )
 
-// handingOver is how long a mail may take after the last position in a queue that Shutdown waits
-// for.
+// handingOver is the time that Shutdown leaves the last queued send to hand over its mail.
 const handingOver = 5 * time.Second
 
-// Shutdown ends the serving without losing a request. At once /readyz is 503 and every answer
-// ends its connection; after DrainDelay no new connections are accepted, idle ones are closed, and
-// requests in progress are finished. A request that is still arriving has until readTimeout. A send
-// that waits in a queue does so, unless its position comes too late to hand over a mail before the
-// end of ctx: it is answered at once then. When ctx ends first, the rest is cut off, with a moment
-// to refund what never left, and ctx's error is returned. However much time ctx leaves, giving
-// back takes a few seconds of it at most, or StoreTimeout: where a history hangs, the log says what
-// stays charged.
+// Shutdown ends the serving without losing a request. At once, /readyz answers 503 and every answer
+// ends its connection. After DrainDelay no new connections are accepted, idle ones are closed, and
+// requests in progress are finished; one that is still arriving has until readTimeout. A queued send
+// keeps waiting, unless it would come too late to hand over its mail before ctx ends: it is answered
+// at once. When ctx ends first, the rest is cut off, with a moment for refunds, and ctx's error is
+// returned. Refunds take a few seconds or StoreTimeout at most; the log says what stays charged.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
@@ -31,14 +28,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		inAMoment(ctx, s.main.handled)
 	}
 	s.delivery.Close(ctx)
-	// Operations come last, so that it can be watched to the end. It can cut off requests for metrics only.
+	// The listener of operations comes last, so that a shutdown can be watched. Only requests for
+	// metrics can be cut off.
 	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) })
 	return err
 }
 
 const moment = time.Second
 
-// inAMoment does what has to be done although ctx may have ended: the stores close after it.
+// inAMoment gives do a moment although ctx may have ended: the stores close afterwards.
 func inAMoment(ctx context.Context, do func(context.Context)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moment)
 	defer cancel()
@@ -52,9 +50,8 @@ func (e *endpoint) handled(ctx context.Context) {
 	}
 }
 
-// quiet is how long kept connections may still bring a request once the listener is closed, so
-// that a busy client learns from its answer that it is the last one: a request sent into a
-// closing connection would be lost.
+// quiet is how long kept connections may still bring a request after the listener is closed. Its
+// answer tells the client that the connection ends; a request sent into a closing one would be lost.
 const quiet = 100 * time.Millisecond
 
 func (e *endpoint) drain(ctx context.Context) error {

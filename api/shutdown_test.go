@@ -164,6 +164,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 
 // Silent connections and unfinished requests delay a shutdown by their timeout only.
 func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	const grace, short = 8 * time.Second, 2 * time.Second
 	for name, tt := range map[string]struct {
 		said   string

@@ -15,7 +15,7 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// newValidate makes the validator with the rules that bodies name in their tags.
+// newValidate makes a validator with the rules that bodies have in their tags.
 func newValidate(identity address.Identity) *validator.Validate {
 	v := validator.New()
 	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("json") })
@@ -41,16 +41,16 @@ func newValidate(identity address.Identity) *validator.Validate {
 	return v
 }
 
-// parsed is the context of a validation, in which the rule address leaves the address, so that it
-// is parsed once.
+// parsed is the context of a validation. The rule address leaves the address in it, so that it is
+// parsed once.
 type parsed struct {
 	context.Context
 	address address.Address
 	err     error
 }
 
-// check returns what is wrong with a body, one entry for each field. The address of the body is
-// then in r.parsed.
+// check returns what is wrong with a body, one entry for each field, and leaves its address in
+// r.parsed.
 func (s *Server) check(r *request, body any) (wrong []fieldProblem) {
 	r.parsed.Context = r.ctx
 	err := s.validate.StructCtx(&r.parsed, body)
@@ -61,7 +61,7 @@ func (s *Server) check(r *request, body any) (wrong []fieldProblem) {
 	return wrong
 }
 
-// invalidFields is the problem of a body that has one in its fields.
+// invalidFields returns the problem of a body, or nil if nothing is wrong.
 func invalidFields(wrong []fieldProblem) error {
 	if len(wrong) == 0 {
 		return nil
@@ -69,12 +69,12 @@ func invalidFields(wrong []fieldProblem) error {
 	return &problem{kind: invalid, fields: wrong}
 }
 
-// invalidField is the problem of a body with one in this field.
+// invalidField returns the problem of a body with one invalid field.
 func invalidField(name, reason, detail string) error {
 	return &problem{kind: invalid, fields: []fieldProblem{{name, reason, detail}}}
 }
 
-// reasons are what the tags mean for programs and for people; %s is the field.
+// reasons maps tags to words for programs and sentences for people; %s is the field.
 var reasons = map[string]struct{ word, sentence string }{
 	"required":      {"missing", "%s is missing."},
 	"min":           {"empty", "%s is empty."},
@@ -90,7 +90,7 @@ var reasons = map[string]struct{ word, sentence string }{
 
 func (r *request) explainField(wrong validator.FieldError) fieldProblem {
 	name := wrong.Field()
-	if refused, ok := errors.AsType[*address.Error](r.parsed.err); ok && wrong.Tag() == "address" {
+	if refused, ok := errors.AsType[address.Reason](r.parsed.err); ok && wrong.Tag() == "address" {
 		return addressProblem(name, refused)
 	}
 	reason := reasons[wrong.Tag()]

@@ -231,6 +231,7 @@ func TestVerify_BeforeTheEmailLeft_Right(t *testing.T) {
 // A code whose email certainly never left is revoked, and no other; also when that fails at first. One
 // whose email may have left stays right.
 func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		failed  error

@@ -67,8 +67,8 @@ type triedRefusal struct {
 	Limit string `json:"limit"`
 }
 
-// tryTiers is POST /admin/what-if: it replays what is on record of mailboxes under other tiers.
-// It does one trial at a time.
+// tryTiers is POST /admin/what-if. It replays the sends on record under other tiers, one trial at a
+// time.
 func (s *Server) tryTiers(c *fiber.Ctx) error {
 	r := requestOf(c)
 	var body whatIfBody
@@ -80,7 +80,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 		return invalidField("tiers", "invalid", sentence(err.Error()))
 	}
 	if !s.trying.TryLock() {
-		return &problem{kind: trialUnderWay, retryAfter: busyRetry}
+		return &problem{kind: trialUnderWay, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
 	t := newTrial(policy)
@@ -131,7 +131,7 @@ func (t *trial) survey(ctx context.Context, mailboxes throttle.Historian, shown 
 	return err
 }
 
-// replay counts one mailbox in.
+// replay adds one mailbox.
 func (t *trial) replay(h throttle.History) {
 	refused := t.policy.Replay(h)
 	for _, v := range refused {
@@ -160,7 +160,7 @@ func (t *trial) keepWorst(h throttle.History, refused []throttle.Verdict) {
 	t.Worst = t.Worst[:min(len(t.Worst), worstShown)]
 }
 
-// tried takes a history and the verdicts that refuse one of its sends.
+// tried describes a history and the verdicts that refuse some of its sends.
 func tried(h throttle.History, refused []throttle.Verdict) triedMailbox {
 	one := triedMailbox{Sends: []string{}, Refused: []triedRefusal{}}
 	for _, send := range h {

@@ -81,6 +81,7 @@ func walking(each func(context.Context, func(throttle.History) bool) error, opti
 
 // A trial is limited in mailboxes and in time, and says whether it is complete.
 func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
+	t.Parallel()
 	one := throttle.History{{ID: throttle.NewID(), At: 1}}
 	for _, tt := range []struct {
 		name    string

@@ -235,6 +235,7 @@ func TestConnections_Idle_Closed(t *testing.T) {
 
 // A connection on which nothing was sent is no request in the log and the metrics.
 func TestConnections_Silent_AreNoRequests(t *testing.T) {
+	t.Parallel()
 	const ask, half = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /livez HT"
 	hangUp := func(w *wire) {
 		w.Conn.(*net.TCPConn).CloseWrite()

@@ -86,7 +86,7 @@ func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.
 	case idempotency.Mismatch:
 		return nil, nil, &Error{Kind: Mismatch}
 	}
-	return nil, nil, &Error{Kind: InFlight, RetryAfter: o.RetryAfter}
+	return nil, nil, &Error{Kind: InFlight}
 }
 
 func (a *Attempt) move(to state) {

@@ -89,6 +89,14 @@ func TestState_Bytes_AreAsDocumented(t *testing.T) {
 			t.Errorf("%s is %x, want %x", tt.name, state, tt.want)
 		}
 	}
+	// Of the parts without sends only the newest stays.
+	sliding := throttletest.Counters(t, "t=5/60s")["sliding window"]
+	state := sliding.Record(sliding.Record(nil, a, 10), throttle.Admission{At: 20_000}, 20_000)
+	state, _ = sliding.Release(state, a)
+	state, _ = sliding.Release(state, throttle.Admission{At: 20_000})
+	if want := "\x00\x00\x00\x00\x00\x00\x4e\x20\x00\x00\x00\x00"; string(state) != want {
+		t.Errorf("a sliding window without sends is %x, want %x", state, want)
+	}
 }
 
 // What each counter answers, by hand: of each step the moment, and whether it is admitted, the wait
@@ -121,53 +129,6 @@ func TestCounters_Steps_AnswerAsDocumented(t *testing.T) {
 		if got[2:] != tt.want {
 			t.Errorf("%s\n got %s\nwant %s", tt.by, got[2:], tt.want)
 		}
-	}
-}
-
-func TestReplay_Sends_YieldsWhatIsRefused(t *testing.T) {
-	for _, tt := range []struct {
-		name, policy string
-		sends        []int64
-		want         string // moment, limit and wait of each that is refused
-	}{
-		{"nothing", "minute=1/60s", nil, ""},
-		{"far apart", "minute=1/60s", []int64{0, 60_000, 120_000}, ""},
-		{"one millisecond too soon", "minute=1/60s", []int64{0, 59_999}, " 59999:minute:1"},
-		{"a refused send makes room", "minute=1/60s", []int64{0, 30_000, 60_000, 90_000}, " 30000:minute:30000 90000:minute:30000"},
-		{"at one moment", "minute=2/60s", []int64{5, 5, 5}, " 5:minute:60000"},
-		{"the longer tier", "minute=1/60s,hour=2/1h", []int64{0, 60_000, 120_000, 3_600_000}, " 120000:hour:3480000"},
-	} {
-		var h throttle.History
-		for _, at := range tt.sends {
-			h = append(h, throttle.Admission{ID: throttle.NewID(), At: at})
-		}
-		got := ""
-		for _, v := range throttletest.Policy(t, tt.policy).Replay(h) {
-			got += fmt.Sprintf(" %d:%s:%d", v.Now, v.Limit, v.Wait)
-		}
-		if got != tt.want {
-			t.Errorf("%s: refused%s, want%s", tt.name, got, tt.want)
-		}
-	}
-}
-
-// A decision takes less than two microseconds; this shows the figure.
-func BenchmarkTake_Refused(b *testing.B) {
-	algorithms := throttletest.Counters(b, "minute=3/60s")
-	algorithms["tiers"] = throttletest.Policy(b, usual)
-	for name, a := range algorithms {
-		b.Run(name, func(b *testing.B) {
-			one := throttle.Admission{ID: throttle.NewID(), At: 1}
-			var state []byte
-			for range 3 {
-				state, _ = a.Take(state, throttle.Admission{ID: throttle.NewID(), At: 0})
-			}
-			for b.Loop() {
-				if _, v := a.Take(state, one); v.Allowed {
-					b.Fatal("admitted")
-				}
-			}
-		})
 	}
 }
 
@@ -205,6 +166,9 @@ func TestCounters_Extremes_CountRight(t *testing.T) {
 	fast, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1_000_000_000, Window: time.Millisecond}, 1)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1, Window: time.Millisecond}, 1_000_000_000); err != nil {
+		t.Error(err)
 	}
 	const now = 1 << 45
 	for _, tt := range []struct {

@@ -56,7 +56,6 @@ func (b bucket) current(state []byte, now int64) bucketLevel {
 	return b.drain(l, max(now, l.at))
 }
 
-// Take implements [Algorithm].
 func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(b, state, a.At)
 }
@@ -92,7 +91,6 @@ func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) 
 	return l.bytes(), true
 }
 
-// Record implements [Algorithm].
 func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	l := readLevel(state)
 	at := min(a.At, max(now, l.at))
@@ -113,7 +111,6 @@ func (b bucket) Expires(state []byte) int64 {
 	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace
 }
 
-// Form implements [Algorithm].
 func (b bucket) Form() string {
 	if b.queues {
 		return b.form("queue-%d", b.window())
@@ -121,7 +118,6 @@ func (b bucket) Form() string {
 	return b.form("bucket-%d", b.window())
 }
 
-// String implements [Algorithm].
 func (b bucket) String() string {
 	if b.queues {
 		return fmt.Sprintf("leaky-bucket %s, a queue of %d", b.tier, b.room-1)

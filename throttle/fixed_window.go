@@ -31,12 +31,10 @@ func (w FixedWindow) current(state []byte, now int64) (start, count, clock int64
 
 func (w FixedWindow) startOf(at int64) int64 { return at - at%w.window() }
 
-// Take implements [Algorithm].
 func (w FixedWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(w, state, a.At)
 }
 
-// Peek implements [Algorithm].
 func (w FixedWindow) Peek(state []byte, now int64) Verdict {
 	start, count, clock := w.current(state, now)
 	refill := int64(0)
@@ -48,7 +46,6 @@ func (w FixedWindow) Peek(state []byte, now int64) Verdict {
 	return v
 }
 
-// Release implements [Algorithm].
 func (w FixedWindow) Release(state []byte, a Admission) (next []byte, released bool) {
 	start, count := readPair(state)
 	if w.startOf(a.At) != start || count == 0 {
@@ -57,7 +54,6 @@ func (w FixedWindow) Release(state []byte, a Admission) (next []byte, released b
 	return writePair(start, count-1), true
 }
 
-// Record implements [Algorithm].
 func (w FixedWindow) Record(state []byte, a Admission, now int64) (next []byte) {
 	start, count, clock := w.current(state, now)
 	if a.At < 0 || w.startOf(min(a.At, clock)) != start {
@@ -66,14 +62,11 @@ func (w FixedWindow) Record(state []byte, a Admission, now int64) (next []byte) 
 	return writePair(start, count+1)
 }
 
-// Expires implements [Algorithm].
 func (w FixedWindow) Expires(state []byte) int64 {
 	start, _ := readPair(state)
 	return start + w.window() + grace
 }
 
-// Form implements [Algorithm].
 func (w FixedWindow) Form() string { return w.form("fixed-%d", w.window()) }
 
-// String implements [Algorithm].
 func (w FixedWindow) String() string { return "fixed-window " + w.tier.String() }

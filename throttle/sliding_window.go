@@ -102,12 +102,10 @@ func (w SlidingWindow) find(parts []partCount, at int64) (i int, found bool) {
 	})
 }
 
-// Take implements [Algorithm].
 func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(w, state, a.At)
 }
 
-// Peek implements [Algorithm].
 func (w SlidingWindow) Peek(state []byte, now int64) Verdict {
 	_, live, clock := w.current(state, now)
 	used := int64(0)
@@ -127,7 +125,6 @@ func (w SlidingWindow) Peek(state []byte, now int64) Verdict {
 	return v
 }
 
-// Release implements [Algorithm].
 func (w SlidingWindow) Release(state []byte, a Admission) (next []byte, released bool) {
 	parts := readParts(state)
 	i, found := w.find(parts, a.At)
@@ -138,7 +135,6 @@ func (w SlidingWindow) Release(state []byte, a Admission) (next []byte, released
 	return w.write(parts), true
 }
 
-// Record implements [Algorithm].
 func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte) {
 	parts, _, clock := w.current(state, now)
 	part := partCount{start: w.startOf(min(a.At, clock))}
@@ -153,7 +149,6 @@ func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte
 	return w.write(parts)
 }
 
-// Expires implements [Algorithm].
 func (w SlidingWindow) Expires(state []byte) int64 {
 	parts := readParts(state)
 	if len(parts) == 0 {
@@ -162,10 +157,8 @@ func (w SlidingWindow) Expires(state []byte) int64 {
 	return w.leaves(parts[len(parts)-1]) + grace
 }
 
-// Form implements [Algorithm].
 func (w SlidingWindow) Form() string { return w.form("sliding-%d-%d", w.window(), w.part) }
 
-// String implements [Algorithm].
 func (w SlidingWindow) String() string {
 	return fmt.Sprintf("sliding-window %s in parts of %d ms", w.tier, w.part)
 }

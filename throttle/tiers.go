@@ -65,7 +65,6 @@ func (p Policy) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return p.write(h), v
 }
 
-// Peek implements [Algorithm].
 func (p Policy) Peek(state []byte, now int64) Verdict { return p.verdict(readHistory(state), now) }
 
 // Release implements [Algorithm]. It finds the admission by its id alone.
@@ -90,10 +89,8 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 	return p.write(slices.Insert(h, i, a))
 }
 
-// Expires implements [Algorithm].
 func (p Policy) Expires(state []byte) int64 { return readHistory(state).newest() + p.Longest() + grace }
 
-// Form implements [Algorithm].
 func (p Policy) Form() string {
 	if p.IsZero() {
 		return ""

@@ -30,7 +30,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,7 +75,7 @@ type Server struct {
 	CA             string // file with the certificate of the server's authority
 
 	dir   string
-	ended chan struct{} // closed when the process has ended
+	ended <-chan struct{} // closed when the process has ended
 }
 
 const (
@@ -102,7 +101,7 @@ func Start(t testing.TB, options Options) *Server {
 	s := &Server{
 		Addr: fmt.Sprintf("127.0.0.1:%d", port), SecureAddr: fmt.Sprintf("127.0.0.1:%d", securePort),
 		User: "mailgate", Password: "p@ss: /wörd?%",
-		CA: filepath.Join(dir, "ca.pem"), dir: dir, ended: make(chan struct{}),
+		CA: filepath.Join(dir, "ca.pem"), dir: dir,
 	}
 	if err := s.furnish(t, program, options, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
@@ -185,24 +184,11 @@ func (s *Server) launch(t testing.TB) {
 	defer words.Close() // the child has its own by then
 	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, words, words
-	cmd.SysProcAttr = servertest.DieWithParent()
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if uid, gid := account(); os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	started := make(chan error)
-	go func() {
-		// To the kernel, which ends the child with its parent, the parent is a thread, and Go
-		// ends threads as it likes. Never unlocked, this one stays.
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ends is in its log
-			close(s.ended)
-		}
-	}()
-	if err := <-started; err != nil {
+	if s.ended, err = servertest.StartProcess(cmd); err != nil {
 		t.Fatalf("cannot start exim4: %v", err)
 	}
 	t.Cleanup(func() {

@@ -118,29 +118,13 @@ func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
 			next(key, 2)   // still there
 			next(fresh, 1) // ASK, and the script is not loaded
 			next(fresh, 2)
-			servers.MoveKey(key, from, to)
+			servers.MoveKeys(key, from, to)
 			next(key, 3) // ASK
 			servers.FinishMigration(key, from, to)
 			next(key, 4) // MOVED
 			next(fresh, 3)
 		})
 	}
-}
-
-func TestScript_SentinelFailover_Heals(t *testing.T) {
-	servers := redistest.Sentinel(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
-	answers(t, client, "key")
-	servers.Failover()
-	answers(t, client, "key")
-}
-
-func TestScript_ClusterFailover_Heals(t *testing.T) {
-	servers := redistest.Cluster(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
-	answers(t, client, "key")
-	servers.MasterOf("key").Kill()
-	answers(t, client, "key")
 }
 
 // Whatever hangs, each of many calls at once ends in time, also the first of a client.
@@ -250,39 +234,6 @@ func TestCircuit_CallersGiveUp_StaysClosed(t *testing.T) {
 	server.Resume()
 	if _, err := run(client, "key"); err != nil {
 		t.Errorf("%v after callers gave up", err)
-	}
-}
-
-// One master of a Cluster hangs: calls to the others are answered.
-func TestCircuit_OneMasterHangs_OthersAnswer(t *testing.T) {
-	servers := redistest.Cluster(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
-	keys := map[*redistest.Server]string{}
-	for _, key := range strings.Split("abcdefghijklmnop", "") {
-		keys[servers.MasterOf(key)] = key
-		answers(t, client, key)
-	}
-	for _, replica := range servers.Replicas {
-		replica.Kill() // no failover
-	}
-	servers.Masters[0].Pause()
-	hung := keys[servers.Masters[0]]
-	for range 3 {
-		_, _ = run(client, hung)
-	}
-	if _, err := run(client, hung); err == nil {
-		t.Error("a master that hangs answers")
-	}
-	answered := 0
-	for _, master := range servers.Masters[1:] {
-		if _, err := run(client, keys[master]); err == nil {
-			answered++
-		}
-	}
-	servers.Masters[0].Resume()
-	answers(t, client, hung)
-	if answered != 2 {
-		t.Errorf("%d of 2 other masters answered", answered)
 	}
 }
 

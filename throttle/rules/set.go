@@ -106,7 +106,7 @@ func (s *Set) CountsBy(by By, send Send) bool {
 // charges of the first are released before. With an error the Decision has nothing but the
 // Charges that are still to be released.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
-	if err := s.check("take", send.Mailbox); err != nil {
+	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
 	round := s.questions(send)
@@ -136,7 +136,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 
 // Peek reports what Take would answer, and charges nothing.
 func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
-	if err := s.check("peek", send.Mailbox); err != nil {
+	if err := check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
 	round := s.questions(send)
@@ -180,7 +180,7 @@ func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 // Reset forgets the mailbox in every rule that counts by it, also where another fails, and
 // reports how many sends MailboxRule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
-	if err := s.check("reset", mailbox); err != nil {
+	if err := check("reset", mailbox); err != nil {
 		return 0, err
 	}
 	for _, r := range s.rules {
@@ -212,12 +212,8 @@ func (r *Rule) wrap(err error) error {
 	return fmt.Errorf("rule %s: %w", r.Name, err)
 }
 
-// check refuses a send without a mailbox, which MailboxRule could not count, and a Set that
-// New did not make, which would admit everything.
-func (s *Set) check(doing, mailbox string) error {
-	if s == nil || s.mailbox == nil {
-		return fmt.Errorf("%s: the Set has no rules", doing)
-	}
+// check refuses a send without a mailbox, which MailboxRule could not count.
+func check(doing, mailbox string) error {
 	if err := throttle.CheckKey(mailbox); err != nil {
 		return fmt.Errorf("%s: the mailbox: %w", doing, err)
 	}

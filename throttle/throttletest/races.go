@@ -38,25 +38,6 @@ func races(t *testing.T, open Open) {
 			}
 		}
 	})
-	t.Run("each refusal names the moment", func(t *testing.T) {
-		var moving atomic.Int64 // goes on whenever it is read
-		moving.Store(start)
-		k := key{t: t, limiter: open(t, Policy(t, "minute=3/60s"), func() int64 { return moving.Add(1) })}
-		for range rounds {
-			k.name = newName()
-			var verdicts [racers]throttle.Verdict
-			together(racers, func(i int) { verdicts[i] = k.take(throttle.NewID()) })
-			h := k.history()
-			if len(h) != 3 {
-				t.Fatalf("history of %d, want 3", len(h))
-			}
-			for _, v := range verdicts {
-				if !v.Allowed && v.RetryAt != h[0].At+60_000 {
-					t.Fatalf("refused at %d until %d, want %d", v.Now, v.RetryAt, h[0].At+60_000)
-				}
-			}
-		}
-	})
 }
 
 // Race lets so many callers take from one key at once, and returns how many were admitted.
