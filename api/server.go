@@ -77,13 +77,10 @@ func New(o Options) (s *Server, err error) {
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
-	s.delivery, err = delivery.New(delivery.Options{
+	s.delivery = delivery.New(delivery.Options{
 		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, StoreTimeout: o.StoreTimeout,
 		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds},
 	})
-	if err != nil {
-		return nil, err
-	}
 	s.newEndpoints()
 	return s, nil
 }

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -50,12 +49,9 @@ type Service struct {
 	last     time.Time     // the last position in a queue that is waited for, after Drain
 }
 
-// New checks the options.
-func New(o Options) (*Service, error) {
-	if o.Relay == nil || o.Now == nil || o.Log == nil || o.StoreTimeout <= 0 {
-		return nil, errors.New("delivery: Relay, Now, Log and StoreTimeout are required")
-	}
-	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}, nil
+// New returns a Service. It needs all options but Codes and Requests.
+func New(o Options) *Service {
+	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}
 }
 
 // Drain ends the wait of sends whose position in a queue comes at last or later, so that

@@ -186,15 +186,14 @@ func (r *refunds) giveUp(one *refund, why error) {
 
 // stays says what a key is that could not be freed or answered.
 func (one *refund) stays() string {
-	switch {
-	case one.answer != nil && one.attempt.from == handedOver:
-		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
-	case one.answer != nil:
-		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that sends again"
-	case one.attempt.from == handedOver:
-		return "a key could not be freed: it stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
+	failed, then := "a key could not be freed", "sends again"
+	if one.answer != nil {
+		failed = "an answer could not be stored"
 	}
-	return "a key could not be freed, and is in flight until its lease ends"
+	if one.attempt.from == handedOver {
+		then = "gets delivery-unknown (504)"
+	}
+	return failed + ": the key stays in flight until its lease ends; a retry after that " + then
 }
 
 // close tries everything once more, until ctx ends or refundEnd has passed, and at least for a

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime/quotedprintable"
 	"net/textproto"
+	"regexp"
 	"strings"
 
 	"github.com/jordan-wright/email"
@@ -20,8 +21,6 @@ type layout struct {
 	subject string
 	body    []piece // and the last headers before it
 	size    int     // in octets, about
-
-	boundary []byte
 }
 
 // piece is text as it goes out, and the line after it, not encoded yet, if it has a marker.
@@ -80,6 +79,11 @@ func (c *Composer) newLayout(t *template, r Request) (*layout, error) {
 	return l, nil
 }
 
+var (
+	boundary      = rand.Text() // random, so that no part has it
+	inContentType = regexp.MustCompile(`boundary=(\w+)`)
+)
+
 // layOut has the library put the two parts together. Its header block is left out, since it has
 // headers in random order and splits a sender's name at a comma.
 func (c *Composer) layOut(t *template, r Request, v values) (*layout, error) {
@@ -98,18 +102,17 @@ func (c *Composer) layOut(t *template, r Request, v values) (*layout, error) {
 		return nil, fmt.Errorf("composing the email: %w", err)
 	}
 	head, body, _ := bytes.Cut(composed, []byte("\r\n\r\n"))
-	_, boundary, found := bytes.Cut(head, []byte("\r\n boundary="))
-	if !found {
+	theirs := inContentType.FindSubmatch(head)
+	if theirs == nil {
 		return nil, errors.New("composing the email: the library made no multipart email")
 	}
-	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
-	body = fmt.Appendf(nil, "%s boundary=%s\r\n\r\n%s", lastLines, boundary, body)
-	return &layout{subject: filled.subject, body: cut(body), size: len(body), boundary: boundary}, nil
+	body = append([]byte(lastLines), bytes.ReplaceAll(body, theirs[1], []byte(boundary))...)
+	return &layout{subject: filled.subject, body: cut(body), size: len(body)}, nil
 }
 
 // lastLines are equal in the header block of every email.
-const lastLines = "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n" +
-	"Content-Type: multipart/alternative;\r\n"
+var lastLines = "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n" +
+	"Content-Type: multipart/alternative;\r\n boundary=" + boundary + "\r\n\r\n"
 
 // cut takes the lines with markers out of an encoded text, and decodes them. Lines that end in a
 // soft line break are one with the next.
@@ -144,11 +147,10 @@ func (l *layout) write(out *bytes.Buffer, v values) {
 	}
 }
 
-// gives reports whether the layout makes the same email as another, but for the boundary.
+// gives reports whether the layout makes the same email as another.
 func (l *layout) gives(other *layout, v values) bool {
 	var one, two bytes.Buffer
 	l.write(&one, v)
 	other.write(&two, v)
-	same := bytes.ReplaceAll(one.Bytes(), l.boundary, other.boundary)
-	return v.in(l.subject) == other.subject && bytes.Equal(same, two.Bytes())
+	return v.in(l.subject) == other.subject && bytes.Equal(one.Bytes(), two.Bytes())
 }

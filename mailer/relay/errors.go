@@ -113,13 +113,13 @@ var (
 	// bare CR or LF. The caller is at fault, not the relay; the email never left.
 	ErrUnsendable = errors.New("the email cannot be sent as it is")
 
-	errClosed   = errors.New("the relay connections are closed")
-	errOpen     = errors.New("its circuit breaker is open")
-	errCrowded  = errors.New("it accepts no more connections")
-	errTooMany  = errors.New("too many sends are waiting for the relay")
-	errTimeout  = errors.New("no answer in time")
-	errTooBig   = errors.New("the email is larger than the relay accepts")
-	errTooEarly = errors.New("the relay sent an unexpected reply")
+	errClosed    = errors.New("the relay connections are closed")
+	errOpen      = errors.New("its circuit breaker is open")
+	errOverLimit = errors.New("it accepts no more connections")
+	errTooMany   = errors.New("too many sends are waiting for the relay")
+	errTimeout   = errors.New("no answer in time")
+	errTooBig    = errors.New("the email is larger than the relay accepts")
+	errTooEarly  = errors.New("the relay sent an unexpected reply")
 )
 
 func busy(retryAfter time.Duration) *Error {

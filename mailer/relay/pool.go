@@ -20,8 +20,8 @@ type pool struct {
 	inUse map[string]int // slots by recipient domain
 	queue []*waiter
 	// The relay refused one connection more than this; it is believed for a while.
-	refusedAt    int
-	refusedUntil int64
+	lowerLimit int
+	lowerUntil int64
 }
 
 // waiter is a send that waits. Its channel gets a kept connection, or nil for a slot to dial
@@ -89,8 +89,8 @@ func (p *pool) free(domain string) bool {
 }
 
 func (p *pool) limit() int {
-	if p.options.limits.now() < p.refusedUntil {
-		return min(p.options.MaxConns, p.refusedAt)
+	if p.options.limits.now() < p.lowerUntil {
+		return min(p.options.MaxConns, p.lowerLimit)
 	}
 	return p.options.MaxConns
 }
@@ -159,17 +159,17 @@ func (p *pool) expire(c *conn) {
 	}
 }
 
-// crowded notes that the relay would not have one more connection, and reports whether there
+// limitReached notes that the relay would not have one more connection, and reports whether there
 // are others to wait for. The limit is believed for a cooldown only: the others may be on
 // their way to being refused, too, by trouble of a moment.
-func (p *pool) crowded() bool {
+func (p *pool) limitReached() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open < 2 {
 		return false
 	}
-	p.refusedAt = max(1, min(p.open, p.limit())-1)
-	p.refusedUntil = p.options.limits.now() + p.options.limits.breaker.Cooldown.Milliseconds()
+	p.lowerLimit = max(1, min(p.open, p.limit())-1)
+	p.lowerUntil = p.options.limits.now() + p.options.limits.breaker.Cooldown.Milliseconds()
 	return true
 }
 

@@ -47,10 +47,10 @@ func newRelay(url URL, o Options) *relay {
 	return r
 }
 
-// closed reports whether the circuit lets an email pass.
-func (r *relay) closed() bool { return r.circuit.Rest() == 0 }
+// usable reports whether the circuit lets an email pass.
+func (r *relay) usable() bool { return r.circuit.Rest() == 0 }
 
-func (r *relay) resting(ms int64) *Error {
+func (r *relay) circuitOpen(ms int64) *Error {
 	return &Error{Outcome: Unavailable, Relay: r.name, RetryAfter: time.Duration(ms) * time.Millisecond, Err: errOpen}
 }
 
@@ -58,9 +58,9 @@ func (r *relay) tried(result string, began time.Time) {
 	r.options.Hooks.Tried(r.name, result, time.Since(began))
 }
 
-// oneTooMany reports whether a new connection was refused for now, or an email because others
+// overLimit reports whether a new connection was refused for now, or an email because others
 // are being sent over other connections.
-func (e *Error) oneTooMany() bool {
+func (e *Error) overLimit() bool {
 	if e.Reply == nil || e.Reply.Code/100 != 4 {
 		return false
 	}
@@ -76,7 +76,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
 		return breaker.Answered
-	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errCrowded),
+	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errOverLimit),
 		failure.Outcome == Deferred && failure.Step != StepRCPT:
 		return breaker.NotJudged
 	case failure.Step == StepRCPT, errors.Is(failure, errTooBig):

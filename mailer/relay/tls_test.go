@@ -129,7 +129,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 		"drip":                {At: fault.STARTTLS, Kind: fault.Drip},
 		"endless":             {At: fault.STARTTLS, Kind: fault.Endless},
 		"wrong code":          {At: fault.STARTTLS, Kind: fault.WrongCode},
-		"injection":           {At: fault.STARTTLS, Kind: fault.Inject},
+		"injection":           {At: fault.STARTTLS, Kind: fault.Chatter},
 		"handshake silent":    {At: fault.Handshake, Kind: fault.Silence},
 		"handshake reset":     {At: fault.Handshake, Kind: fault.Reset},
 		"handshake garbage":   {At: fault.Handshake, Kind: fault.Garbage},

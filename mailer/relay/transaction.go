@@ -61,7 +61,7 @@ func (tx *Tx) end() {
 // pace waits under the pace, unless there is no relay to ask.
 func (tx *Tx) pace() *Error {
 	r := tx.relays
-	if r.pacer == nil || !slices.ContainsFunc(r.relays, (*relay).closed) {
+	if r.pacer == nil || !slices.ContainsFunc(r.relays, (*relay).usable) {
 		return nil
 	}
 	began := time.Now()
@@ -76,11 +76,11 @@ func (tx *Tx) pace() *Error {
 func (tx *Tx) next() *Error {
 	for len(tx.left) > 0 {
 		tx.relay, tx.left = tx.left[0], tx.left[1:]
-		line := tx.budget.lastCall
-		if slices.ContainsFunc(tx.left, (*relay).closed) {
-			line = time.Now().Add(time.Until(line) / 3)
+		until := tx.budget.lastCall
+		if slices.ContainsFunc(tx.left, (*relay).usable) {
+			until = time.Now().Add(time.Until(until) / 3)
 		}
-		failure := tx.ask(line)
+		failure := tx.ask(until)
 		if failure == nil {
 			return nil
 		}
@@ -92,21 +92,21 @@ func (tx *Tx) next() *Error {
 	return tx.answer()
 }
 
-// ask goes up to the 354 of the relay. It waits for a connection until line at most.
-func (tx *Tx) ask(line time.Time) *Error {
+// ask goes up to the 354 of the relay. It waits for a connection until then at most.
+func (tx *Tx) ask(until time.Time) *Error {
 	r := tx.relay
 	tx.began, tx.conn = time.Now(), nil
 	if rest := r.circuit.Rest(); rest > 0 {
-		return r.resting(rest)
+		return r.circuitOpen(rest)
 	}
 	var failure *Error
-	if tx.conn, failure = r.pool.take(tx.budget.ctx, line, tx.to.Domain()); failure != nil {
+	if tx.conn, failure = r.pool.take(tx.budget.ctx, until, tx.to.Domain()); failure != nil {
 		return failure
 	}
 	// Asked again: the circuit may have opened while this email waited.
 	if tx.pass = r.circuit.Ask(); !tx.pass.OK {
 		r.pool.release(tx.conn, tx.to.Domain())
-		return r.resting(tx.pass.Wait)
+		return r.circuitOpen(tx.pass.Wait)
 	}
 	failure = tx.open()
 	if failure != nil {
@@ -136,8 +136,8 @@ func (tx *Tx) open() (failure *Error) {
 // try leaves it.
 func (tx *Tx) settle(failure *Error) {
 	r := tx.relay
-	if failure != nil && failure.oneTooMany() && r.pool.crowded() {
-		failure.Err = errCrowded
+	if failure != nil && failure.overLimit() && r.pool.limitReached() {
+		failure.Err = errOverLimit
 		if tx.conn != nil {
 			tx.conn.state = broken
 		}
@@ -159,7 +159,7 @@ func (tx *Tx) note(failure *Error) {
 		return
 	}
 	tx.last = failure
-	if errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
+	if errors.Is(failure, errOverLimit) { // back in the queue it may yet be accepted
 		tx.left = append([]*relay{tx.relay}, tx.left...)
 		return
 	}

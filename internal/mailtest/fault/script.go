@@ -50,7 +50,6 @@ const (
 	LongLine  Kind = "long line"  // an answer whose one line never ends
 	WrongCode Kind = "wrong code" // an answer that fits another question: 250 for 354, 354 for 250
 	Chatter   Kind = "chatter"    // the right answer, and a 250 that was not asked for
-	Inject    Kind = "injection"  // at STARTTLS: more clear text along with the 220
 	Challenge Kind = "challenge"  // at AUTH: 334 with the reason, and 535 5.7.8 to an empty line
 )
 

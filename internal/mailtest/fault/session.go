@@ -294,7 +294,7 @@ func (s *session) misbehave(kind Kind, right string) error {
 			wrong = "250 2.0.0 ok"
 		}
 		return errors.Join(s.say(wrong), errRefused)
-	case Chatter, Inject:
+	case Chatter:
 		return s.say(right + "\r\n250 2.0.0 and another thing")
 	case Drip, Endless, LongLine:
 		return s.torment(kind, right)
@@ -317,18 +317,10 @@ func (s *session) silence(deaf bool) error {
 
 // torment answers without coming to an end.
 func (s *session) torment(kind Kind, right string) error {
-	switch kind {
-	case Endless:
-		for {
-			if err := s.say("250-and another thing"); err != nil {
-				return err
-			}
-		}
-	case LongLine:
-		for {
-			if _, err := io.WriteString(s.stream, "250-and so on and on and on"); err != nil {
-				return err
-			}
+	endless := map[Kind]string{Endless: "250-and another thing\r\n", LongLine: "250-and so on and on and on"}[kind]
+	for endless != "" {
+		if _, err := io.WriteString(s.stream, endless); err != nil {
+			return err
 		}
 	}
 	_, script := s.server.due("")
