@@ -84,7 +84,7 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != nil {
 		return &problem{kind: fiberKinds[known.Code]}
 	}
-	if refused, ok := errors.AsType[*address.Error](err); ok {
+	if refused, ok := errors.AsType[address.Reason](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
@@ -105,8 +105,8 @@ func explain(err error, unavailable string) error {
 	return p
 }
 
-func addressProblem(field string, err *address.Error) fieldProblem {
-	return fieldProblem{field, string(err.Reason), sentence(err.Reason.Sentence())}
+func addressProblem(field string, err address.Reason) fieldProblem {
+	return fieldProblem{field, string(err), sentence(err.Error())}
 }
 
 // sentence adds the capital and the full stop.
@@ -177,7 +177,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	verdict := p.quota.report(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
+		b.Any("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }

@@ -59,7 +59,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	if len(wrong) > 0 {
 		return invalidFields(wrong)
 	}
-	return s.send(c, s.delivery.Attempt(r.id), &body)
+	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
 }
 
 // mail returns the mail that a valid body asks for.
@@ -135,7 +135,7 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	if body.Purpose != nil {
 		send.Purpose = *body.Purpose
 	}
-	result, err := attempt.Send(r.ctx, send)
+	result, err := attempt.Send(send)
 	if err != nil {
 		return s.notSent(r, traits, err)
 	}
