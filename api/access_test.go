@@ -42,7 +42,7 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	}
 	r.do("GET", "/mailboxes/keys@example.com", "another-key", "").logged(t, fields{"key": "blog"})
 	if len(r.box.List()) != 0 {
-		t.Error("a mail was sent")
+		t.Error("an email was sent")
 	}
 }
 
