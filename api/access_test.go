@@ -15,28 +15,17 @@ import (
 
 func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	r := newRig(t, setup{})
-	routes := []struct{ method, path, key string }{
-		{"POST", "/send-code", appKey},
-		{"POST", "/verify-code", appKey},
-		{"GET", "/mailboxes/keys@example.com", appKey},
-		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
-		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},
-		{"POST", "/admin/rules/client-ip/peek", opsKey},
-		{"POST", "/admin/rules/client-ip/reset", opsKey},
-		{"GET", "/admin/figures", opsKey},
-		{"POST", "/admin/what-if", opsKey},
-	}
-	for _, route := range routes {
-		other := map[string]string{appKey: opsKey, opsKey: appKey}[route.key]
+	for _, route := range routesWithKeys {
+		key := route.key()
+		other := map[string]string{appKey: opsKey, opsKey: appKey}[key]
 		for _, header := range []string{
-			"", "Bearer", "Bearer ", "Bearer  " + route.key, "Bearer x", "Bearer " + other, "Bearer " + route.key + " ",
-			"Bearer " + route.key + "x", "Bearer " + route.key[1:], "Bearer " + strings.ToUpper(route.key),
-			"Basic " + route.key, route.key, "Bearer shop:" + route.key,
+			"", "Bearer", "Bearer ", "Bearer  " + key, "Bearer x", "Bearer " + other, "Bearer " + key + " ",
+			"Bearer " + key + "x", "Bearer " + key[1:], "Bearer " + strings.ToUpper(key), "Basic " + key, key, "Bearer shop:" + key,
 		} {
 			w := r.dial()
 			w.write(route.method + " " + route.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAuthorization:" + header + "\r\n\r\n{}")
 			got := w.read(route.method, route.path)
-			if strings.TrimSpace(header) == "Bearer "+route.key {
+			if strings.TrimSpace(header) == "Bearer "+key {
 				if got.status == 401 {
 					t.Errorf("%s with %q: %d", route.path, header, got.status)
 				}
@@ -46,14 +35,14 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 			got.carries(t, map[string]string{"WWW-Authenticate": "Bearer"})
 		}
 		for _, scheme := range []string{"Bearer", "bearer", "BEARER"} {
-			if got := r.request(route.method, route.path, http.Header{"Authorization": {scheme + " " + route.key}}, ""); got.status == 401 {
+			if got := r.request(route.method, route.path, http.Header{"Authorization": {scheme + " " + key}}, ""); got.status == 401 {
 				t.Errorf("%s: its own key was refused", route.path)
 			}
 		}
 	}
 	r.do("GET", "/mailboxes/keys@example.com", "another-key", "").logged(t, fields{"key": "blog"})
 	if len(r.box.List()) != 0 {
-		t.Error("a mail was sent")
+		t.Error("an email was sent")
 	}
 }
 

@@ -124,7 +124,7 @@ func TestSend_UnexpectedFault_Internal(t *testing.T) {
 	}{
 		{"an unknown error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
 		{"a panic", func(context.Context, message.Message) error { panic(secret) }, 1},
-		{"a mail not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
+		{"an email not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestStorage_Fails_IsUnavailable(t *testing.T) {
 	}
 	servertest.Eventually(t, "the charge is given back", func() bool { return r.used("alice@example.com") == 0 })
 	if len(r.box.List()) != 0 {
-		t.Error("a mail was sent")
+		t.Error("an email was sent")
 	}
 }
 
@@ -245,7 +245,7 @@ func TestSend_CallerGone_Continues(t *testing.T) {
 		t.Errorf("the send was cut off: %v", err)
 	}
 	if r.used("leaver@example.com") != 1 {
-		t.Error("the mail was sent and not charged")
+		t.Error("the email was sent and not charged")
 	}
 }
 

@@ -11,7 +11,8 @@
 // routes.go names every route with its middleware and its handler. A handler reads a struct from
 // the body (body.go), whose validate tags check it (validate.go), makes one call to what decides,
 // and answers with a struct. An error becomes an answer in one place, by the table in problem.go;
-// send.go maps the errors of package delivery to it.
+// send.go maps the errors of package delivery to it. retry.go repeats the answers to sends under an
+// Idempotency-Key.
 //
 // All middleware shares one [request]: accessLog makes it first, and writes the log line and the
 // metrics last. share.go bounds the requests in progress, auth.go checks keys, and ratelimit.go

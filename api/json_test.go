@@ -54,7 +54,7 @@ func TestSend_HostileJSON_Refused(t *testing.T) {
 		}
 	}
 	if len(bodies) < 60 || len(r.box.List()) != 0 || r.used("hostile@example.com") != 0 {
-		t.Errorf("%d bodies, %d mails, %d on record", len(bodies), len(r.box.List()), r.used("hostile@example.com"))
+		t.Errorf("%d bodies, %d emails, %d on record", len(bodies), len(r.box.List()), r.used("hostile@example.com"))
 	}
 }
 

@@ -125,6 +125,6 @@ func TestSend_HostileAddresses_Refused(t *testing.T) {
 		r.send(input).isInvalid(t, "email:"+reason)
 	}
 	if refused < 50 || len(r.box.List()) != 0 {
-		t.Errorf("%d addresses were refused, and %d mails sent", refused, len(r.box.List()))
+		t.Errorf("%d addresses were refused, and %d emails sent", refused, len(r.box.List()))
 	}
 }

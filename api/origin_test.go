@@ -3,13 +3,24 @@ package api_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
 )
 
+type route struct{ method, path, body string }
+
+// key opens the route.
+func (r route) key() string {
+	if strings.HasPrefix(r.path, "/admin") {
+		return opsKey
+	}
+	return appKey
+}
+
 // routesWithKeys are the routes that ask for a key, where there are any.
-var routesWithKeys = []struct{ method, path, body string }{
+var routesWithKeys = []route{
 	{"POST", "/send-code", `{"email":"elsewhere@example.com"}`},
 	{"POST", "/verify-code", `{"email":"elsewhere@example.com","code":"123456"}`},
 	{"GET", "/mailboxes/elsewhere@example.com", ""},

@@ -13,7 +13,7 @@ type Live struct {
 	// Actions are the limiters of POST /actions/{action}/take and the other routes of actions, by
 	// the action's name.
 	Actions map[string]throttle.Limiter
-	// Composer makes the mails.
+	// Composer makes the emails.
 	Composer *message.Composer
 }
 

@@ -83,7 +83,7 @@ func TestReload_UnderLoad_EachSendIsDecidedOnce(t *testing.T) {
 		recorded += n
 	}
 	if n := int(sent.Load()); n < 60 || recorded != n || len(r.box.List()) != n {
-		t.Errorf("%d accepted, %d on record, %d mails", n, recorded, len(r.box.List()))
+		t.Errorf("%d accepted, %d on record, %d emails", n, recorded, len(r.box.List()))
 	}
 }
 

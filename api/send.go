@@ -29,7 +29,7 @@ type sendBody struct {
 	Data     map[string]string `json:"data"`
 }
 
-// sendAnswer is the answer to a mail that a relay has accepted.
+// sendAnswer is the answer to an email that a relay has accepted.
 type sendAnswer struct {
 	Status    string `json:"status"`
 	ID        string `json:"id"`
@@ -62,7 +62,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
 }
 
-// mail returns the mail that a valid body asks for.
+// mail returns the email that a valid body asks for.
 func (r *request) mail(body *sendBody) message.Request {
 	mail := message.Request{To: r.mailbox, Template: body.Template, Locale: body.Locale, Data: body.Data}
 	if body.Code != nil {
@@ -71,7 +71,7 @@ func (r *request) mail(body *sendBody) message.Request {
 	return mail
 }
 
-// draft returns the mail that a body asks for, with valid values for what is unknown or invalid yet.
+// draft returns the email that a body asks for, with valid values for what is unknown or invalid yet.
 func (r *request) draft(body *sendBody) message.Request {
 	mail := r.mail(body)
 	mail.ID = checkID
@@ -84,7 +84,7 @@ func (r *request) draft(body *sendBody) message.Request {
 	return mail
 }
 
-// Valid values to check the other fields of a mail with.
+// Valid values to check the other fields of an email with.
 const (
 	checkID   = "AAAAAAAA"
 	checkCode = "000000"
@@ -92,7 +92,7 @@ const (
 
 var checkTo, _ = address.Parse("recipient@example.com", address.Identity{})
 
-// checkMail asks the composer what is wrong with a mail. It names one field at a time, so each is
+// checkMail asks the composer what is wrong with an email. It names one field at a time, so each is
 // given a valid value, and the composer is asked again.
 func checkMail(composer *message.Composer, mail message.Request) (wrong []fieldProblem) {
 	for {
@@ -122,7 +122,7 @@ func hasField(wrong []fieldProblem, name string) bool {
 	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
 }
 
-// send sends the mail and writes the answer.
+// send sends the email and writes the answer.
 func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) error {
 	r := requestOf(c)
 	traits := sendTo(r.mailbox)

@@ -47,10 +47,10 @@ func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 	})
 	mail := r.arrived("Alice@example.com")
 	if mail.Header.Get("Message-Id") != messageID || !strings.Contains(messageID, id) {
-		t.Errorf("the mail's id is %q, the answer's %q, the reservation's %q", mail.Header.Get("Message-Id"), messageID, id)
+		t.Errorf("the email's id is %q, the answer's %q, the reservation's %q", mail.Header.Get("Message-Id"), messageID, id)
 	}
 	if sixDigits.FindString(mail.Text) == "" {
-		t.Error("the mail has no code of six digits")
+		t.Error("the email has no code of six digits")
 	}
 
 	r.now.Add(59_999)
@@ -72,7 +72,7 @@ func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 	r.now.Add(1)
 	r.send("ALICE@example.com").is(t, 200, "")
 	if n := len(r.box.List()); n != 2 {
-		t.Errorf("%d mails were sent, want 2", n)
+		t.Errorf("%d emails were sent, want 2", n)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestSend_EachField_HasItsEffect(t *testing.T) {
 		}
 		text := r.arrived(tt.email).Text
 		if !strings.Contains(text, tt.text) || tt.absent != "" && strings.Contains(text, tt.absent) {
-			t.Errorf("%s: the mail says %q, and should say %q and not %q", tt.email, text, tt.text, tt.absent)
+			t.Errorf("%s: the email says %q, and should say %q and not %q", tt.email, text, tt.text, tt.absent)
 		}
 	}
 }

@@ -237,7 +237,7 @@ func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
 		failed  error
 		status  int
 		late    bool
-		first   int // what the code of the mail that failed is told
+		first   int // what the code of the email that failed is told
 		purpose string
 	}{
 		{"never left, given back later", &relay.Error{Outcome: relay.Unavailable}, 503, true, 422, ""},
