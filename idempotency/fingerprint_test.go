@@ -20,14 +20,14 @@ func fingerprint(t testing.TB, of, route, body string) Fingerprint {
 }
 
 // The value was computed with another implementation of HKDF and HMAC.
-func TestFingerprint_KnownValue(t *testing.T) {
+func TestFingerprint_KnownRequest_KnownValue(t *testing.T) {
 	got := fingerprint(t, ourSecret, "POST /send-code", `{"email":"alice@example.com"}`)
 	if want := "dea26aebed3e981a1340c0e4d0f12fc5"; hex.EncodeToString(got[:]) != want {
 		t.Errorf("%x, want %s", got, want)
 	}
 }
 
-func TestFingerprint_BoundToEverything(t *testing.T) {
+func TestFingerprint_AnyOtherInput_Differs(t *testing.T) {
 	is := fingerprint(t, ourSecret, "POST /send-code", "{}")
 	for name, other := range map[string]Fingerprint{
 		"another body":   fingerprint(t, ourSecret, "POST /send-code", "{ }"),

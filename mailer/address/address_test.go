@@ -77,7 +77,7 @@ func addressRows(t testing.TB) []addressRow {
 	return rows
 }
 
-func TestParse_Table(t *testing.T) {
+func TestParse_TableOfAddresses_AcceptedOrRefused(t *testing.T) {
 	rows, identity := addressRows(t), folding(t)
 	if len(rows) < 500 {
 		t.Fatalf("the table has only %d addresses", len(rows))
@@ -98,7 +98,7 @@ func TestParse_Table(t *testing.T) {
 
 // Every reason is met by the table, has a sentence of its own, and no sentence
 // repeats any of the address.
-func TestReason_EachHasItsSentence(t *testing.T) {
+func TestReason_EachRefusal_HasItsSentence(t *testing.T) {
 	sentences := map[string]address.Reason{}
 	for _, row := range addressRows(t) {
 		if row.refused == "" {
@@ -122,7 +122,7 @@ func TestReason_EachHasItsSentence(t *testing.T) {
 	}
 }
 
-func TestError_HoldsNoAddress(t *testing.T) {
+func TestError_Printed_HoldsNoAddress(t *testing.T) {
 	_, err := address.Parse("very-secret-name@no_such.example", address.Identity{})
 	if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "secret") {
 		t.Fatalf("%#v", err)
@@ -286,7 +286,7 @@ func ExampleParse() {
 	// unnamed
 }
 
-func TestDomain_RegisteredOne(t *testing.T) {
+func TestDomain_Subdomains_RegisteredOne(t *testing.T) {
 	for domain, want := range map[string]string{
 		"example.com":                  "example.com",
 		"mail.example.com":             "example.com",

@@ -76,7 +76,7 @@ func endOf(script fault.Script) (end, bool) {
 
 // What a sender learns, what can have been delivered and what the next mails find, when a relay
 // does this at that step.
-func TestSend_EveryFaultAtEveryStep(t *testing.T) {
+func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 	for step := range ends {
 		for kind := range atRCPT {
 			for name, script := range map[string]fault.Script{"one by one": {NoPipelining: true}, "in a group": {}, "held back": {HoldBack: true}} {
@@ -164,7 +164,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 }
 
 // What a relay hears to the octet when it refuses the recipient.
-func TestWire_RefusedRecipient(t *testing.T) {
+func TestWire_RefusedRecipient_NoText(t *testing.T) {
 	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<recipient@secret.example>\r\n"
 	for name, c := range map[string]struct {
 		script fault.Script
