@@ -6,7 +6,7 @@
 //	…
 //	text := server.Await(t, "alice@example.com")
 //
-// The server takes mail from clients that know its password, to any address, and delivers
+// The server takes email from clients that know its password, to any address, and delivers
 // all of it into one mailbox. Nothing it does leaves the machine. It listens on free ports of
 // 127.0.0.1 and ends with the test, even one that is killed. Without the program the test is
 // skipped, as package need says.
@@ -51,7 +51,7 @@ type Options struct {
 // Refusal makes the server refuse a domain at one step.
 type Refusal struct {
 	// At is "MAIL", where the domain is the sender's, "RCPT", or "DATA" for a refusal after
-	// the mail's final dot; there it is a recipient's.
+	// the email's final dot; there it is a recipient's.
 	At string
 	// Domain in lower-case letters.
 	Domain string
@@ -71,7 +71,7 @@ func (r Refusal) Verb() string {
 type Server struct {
 	Addr           string // host:port; TLS by STARTTLS
 	SecureAddr     string // host:port; TLS from the first octet
-	User, Password string // that it asks for before it takes mail; with marks that URLs must encode
+	User, Password string // that it asks for before it takes email; with marks that URLs must encode
 	CA             string // file with the certificate of the server's authority
 
 	dir   string
