@@ -51,8 +51,8 @@ func TestLinks_Planted_DeadOnesFound(t *testing.T) {
 	}
 }
 
-// TestNamedTests checks that the tests that pages name exist.
-func TestNamedTests(t *testing.T) {
+// TestPages_NamedTests_Exist checks that the tests that pages name exist.
+func TestPages_NamedTests_Exist(t *testing.T) {
 	written, err := wordsIn(os.DirFS("."), "_test.go", `(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	if err != nil {
 		t.Fatal(err)

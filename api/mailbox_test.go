@@ -71,7 +71,7 @@ func TestLookup_Paths_DecodedOnce(t *testing.T) {
 }
 
 // An operator sees the sends and resets them, which is logged.
-func TestMailbox_InspectedAndReset(t *testing.T) {
+func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 	r := newRig(t, setup{})
 	path := "/admin/mailboxes/" + url.PathEscape("carol+x@example.com")
 	if got := r.do("GET", path, opsKey, ""); got.status != 200 || !strings.Contains(got.text, `"sends":[],"guesses":[{"name":"ten-minutes",`) {

@@ -69,7 +69,7 @@ func TestSend_InvalidFields_ReportsAll(t *testing.T) {
 	}
 }
 
-func TestVerify_RightWrongAndUsedCodes(t *testing.T) {
+func TestVerify_RightWrongAndUsedCodes_Outcomes(t *testing.T) {
 	s, to := theServer(), newAddress()
 	c := newClient(t, s.URL)
 	must(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
@@ -127,7 +127,7 @@ func TestAction_AnswersLost_CountsOnce(t *testing.T) {
 	}
 }
 
-func TestForCountdown_IsWhatThePageTakes(t *testing.T) {
+func TestForCountdown_Sent_IsWhatThePageTakes(t *testing.T) {
 	c := newClient(t, play(t, reply{200, sentBody, "Idempotent-Replayed: true"}).URL)
 	sent := must(c.Send(t.Context(), client.Mail{Email: "a@example.com"}))
 	const want = `{"limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00Z",` +
@@ -141,7 +141,7 @@ func TestForCountdown_IsWhatThePageTakes(t *testing.T) {
 }
 
 // Error texts are logged: whatever the other side writes, they show no key and no address.
-func TestErrors_ShowNoKeyAndNoAddress(t *testing.T) {
+func TestErrors_HostileAnswers_ShowNoKeyAndNoAddress(t *testing.T) {
 	const to = "alice.liddell@example.com"
 	hostile := `{"type":"urn:mailgate:problem:` + to + `","detail":"` + key + `","errors":[{"field":"` + to + `","reason":"` + key + ` "}],"rule":"` + to +
 		`","limit":"` + to + `","wait_ms":1,"server_time":"2026-11-20T12:00:00Z"}`

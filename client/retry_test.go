@@ -135,7 +135,7 @@ func outcome(err error) string {
 
 // The model of safe retries, for the clients of all languages: for each way in which every attempt
 // ends, how many attempts each call makes, with a question mark where the end is uncertain.
-func TestRetries_AgreeWithTheModel(t *testing.T) {
+func TestRetries_EachAnswer_AgreeWithTheModel(t *testing.T) {
 	var model []struct {
 		Ends         string
 		Status       int
@@ -174,7 +174,7 @@ func TestRetries_AgreeWithTheModel(t *testing.T) {
 
 // An attempt that may have acted is not forgotten because a later one did not, unless the later
 // answer tells of all attempts under the key.
-func TestRetries_DoubtLastsUntilItIsSettled(t *testing.T) {
+func TestRetries_LostAnswer_UncertainUntilSettled(t *testing.T) {
 	limit := func(degraded string) reply {
 		return reply{429, `{"type":"` + quotaType + `",` + quotaBody + `,"degraded":` + degraded + `}`, ""}
 	}
@@ -204,7 +204,7 @@ func TestRetries_NoConnection_IsCertain(t *testing.T) {
 }
 
 // Repetitions are the same request to the byte, and pause in between.
-func TestRetries_SameKeySameBodyGrowingPauses(t *testing.T) {
+func TestRetries_Repeated_SameKeySameBodyGrowingPauses(t *testing.T) {
 	s := play(t, reply{}, reply{}, reply{503, "", "Retry-After: 1"}, reply{200, sentBody, ""})
 	c := newClient(t, s.URL)
 	c.MaxPause = 2 * time.Second

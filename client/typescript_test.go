@@ -14,7 +14,7 @@ import (
 
 // The TypeScript client: its generated types are current, it builds, its types narrow, and its
 // tests pass on a mailgate process.
-func TestTypeScript(t *testing.T) {
+func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Skip("npm is not installed")
 	}

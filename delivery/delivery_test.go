@@ -320,7 +320,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 }
 
 // A failed take of tiers is given back by its id; a counter's is not, as it knows none.
-func TestRefund_OnlyWhatIsKnownByID(t *testing.T) {
+func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()

@@ -26,17 +26,12 @@ type reply struct {
 		ID       string
 		Type     string
 		Degraded bool
-		Verified bool
-		Allowed  bool
 		Released bool
 		Time     time.Time `json:"server_time"`
 		Limit    string
 		Wait     int64 `json:"wait_ms"`
 		Sends    []struct{ ID string }
-		Limits   []struct {
-			Name             string
-			Limit, Remaining int
-		}
+		Limits   []struct{ Limit, Remaining int }
 	}
 	err error
 }

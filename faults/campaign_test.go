@@ -10,15 +10,15 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 0, "how many runs TestCampaign makes of each kind; without it there are none")
+	seeds  = flag.Int("seeds", 0, "how many runs TestCampaign_EachKind_KeepsPromises makes of each kind; without it there are none")
 	inFull = flag.Bool("full", false, "long runs with a heavy load")
 )
 
 // soloRounds is how many runs a long campaign makes of a kind that has the machine to itself.
 const soloRounds = 50
 
-// TestCampaign runs every kind of fault, with several seeds each.
-func TestCampaign(t *testing.T) {
+// TestCampaign_EachKind_KeepsPromises runs every kind of fault, with several seeds each.
+func TestCampaign_EachKind_KeepsPromises(t *testing.T) {
 	if *seeds == 0 {
 		t.Skip("make test runs it, with -seeds")
 	}

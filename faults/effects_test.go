@@ -214,11 +214,12 @@ func withoutFault(t *testing.T, some []*kind) []judge.Violation {
 	s := newRig(t, &calm, policies[1], 1, short)
 	s.shape.effect = 0
 	s.begin()
+	servertest.Eventually(t, "all scripts to be loaded", func() bool { return s.relays.count() >= 60 })
 	seen := make([]func() bool, len(some))
 	for i, k := range some {
 		seen[i] = k.effect(s)
 	}
-	servertest.Eventually(t, "emails to be sent", func() bool { return s.relays.count() >= 40 })
+	servertest.Eventually(t, "emails to be sent", func() bool { return s.relays.count() >= 100 })
 	for i, k := range some {
 		s.awaitEffect(k, seen[i])
 	}

@@ -81,18 +81,18 @@ func (s *rig) takeFiles() func() {
 		open = min(open, s.filesOf(victim))
 	}
 	s.limitFiles(victim, open)
-	var strangers []net.Conn
+	var conns []net.Conn
 	for range 16 { // the load may be content with the connections that it has
-		stranger, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		strangers = append(strangers, stranger)
+		conns = append(conns, conn)
 	}
 	return func() {
 		s.limitFiles(victim, 4096)
-		for _, stranger := range strangers {
-			stranger.Close()
+		for _, conn := range conns {
+			conn.Close()
 		}
 	}
 }

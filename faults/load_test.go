@@ -152,7 +152,7 @@ func (l *load) repeat(n *node) {
 	}
 }
 
-// someone is a mailbox that was sent to not long ago.
+// recentMailbox is a mailbox that was sent to not long ago.
 func (l *load) recentMailbox() string {
 	if l.made == 0 {
 		return l.newMailbox()

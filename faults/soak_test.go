@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	soakFor  = flag.Duration("for", 0, "how long TestSoak takes; without it there is none")
-	soakSeed = flag.Uint64("seed", 1, "which faults TestSoak has, and when")
+	soakFor  = flag.Duration("for", 0, "how long TestSoak_RandomFaults_MemoryStaysLevel takes; without it there is none")
+	soakSeed = flag.Uint64("seed", 1, "which faults TestSoak_RandomFaults_MemoryStaysLevel has, and when")
 )
 
 // soakKinds are the faults of a soak: those that leave the nodes alive, whose memory it
@@ -36,9 +36,9 @@ var soaked = shape{rate: 100, hold: 4 * time.Second, effect: 15 * time.Second, l
 // soakGrowth is by how much a node's memory may seem to grow in the second half.
 const soakGrowth = 24 << 20
 
-// TestSoak has faults inject at random for a long time, and looks whether the nodes'
+// TestSoak_RandomFaults_MemoryStaysLevel has faults inject at random for a long time, and looks whether the nodes'
 // memory finds its level.
-func TestSoak(t *testing.T) {
+func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("make soak runs it")
 	}

@@ -8,7 +8,7 @@ import (
 
 func field(name, value string) []Field { return []Field{{Name: name, Value: value}} }
 
-func TestAnswer_ComesBackByteForByte(t *testing.T) {
+func TestAnswer_Encoded_ReadBackAlike(t *testing.T) {
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseKey_Fields(t *testing.T) {
+func TestParseKey_EachForm_ReadOrRefused(t *testing.T) {
 	longest := strings.Repeat("k", maxKey)
 	tests := []struct{ field, want string }{
 		{`"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "8e03978e-40d5-43dd-bc93-6894a57f9324"},

@@ -20,7 +20,7 @@ func mergeAt(shared, own record, now int64) record {
 	return r
 }
 
-func TestMerge_Rules(t *testing.T) {
+func TestMerge_TwoRecords_OneHolds(t *testing.T) {
 	long := record{state: begun, token: theirs.token, body: mine.body, lease: 1050, expires: 1150}
 	const unclaimed = "handed over unclaimed until 1100, lease 1010"
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestMerge_Rules(t *testing.T) {
 }
 
 // A damaged shared record stays, and a damaged own one is ignored.
-func TestMerge_DamagedRecord(t *testing.T) {
+func TestMerge_DamagedRecord_SharedStays(t *testing.T) {
 	good, damaged := sample(handedOver, mine).encode(), []byte("damaged")
 	if b, expires := Merge(damaged, good, 1005); !bytes.Equal(b, damaged) || expires <= 1005 {
 		t.Errorf("a damaged shared record became %x until %d", b, expires)

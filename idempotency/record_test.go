@@ -33,7 +33,7 @@ func (r record) String() string {
 
 // Every transition from every state, of this attempt or another, with the lease in force and
 // ended. What each row says: what the call returns, then the record.
-func TestRecord_EveryTransition(t *testing.T) {
+func TestRecord_EachTransition_NextState(t *testing.T) {
 	const same = "=" // the record does not change
 	type results struct{ begin, handOver, finish, abandon string }
 	began := func(at int) string { return fmt.Sprintf("begun mine until %d, lease %d", at+keepTime, at+leaseTime) }

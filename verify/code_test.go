@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseCode_Texts(t *testing.T) {
+func TestParseCode_EachForm_ReadOrRefused(t *testing.T) {
 	tests := []struct{ typed, want string }{
 		{"482913", "482913"},
 		{"000000", "000000"},
@@ -68,7 +68,7 @@ func FuzzParseCode(f *testing.F) {
 	})
 }
 
-func TestNewCode_SixDigits(t *testing.T) {
+func TestNewCode_Many_SixDigitsAndDifferent(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
 		code := NewCode()

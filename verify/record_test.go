@@ -24,7 +24,7 @@ func testKey(t testing.TB, of string) []byte {
 const ourSecret = "sixteen bytes of chance, or more"
 
 // The values were computed with another implementation of HKDF and HMAC.
-func TestHashOf_KnownValues(t *testing.T) {
+func TestHashOf_KnownCode_KnownValue(t *testing.T) {
 	for purpose, want := range map[string]string{
 		"":        "94f97096510a034b0bc6693ebcf7c16d",
 		"sign-up": "4a22ca388ff6bf254eaba2cd5fcf7849",
@@ -36,7 +36,7 @@ func TestHashOf_KnownValues(t *testing.T) {
 	}
 }
 
-func TestHashOf_BoundToEverything(t *testing.T) {
+func TestHashOf_AnyOtherInput_Differs(t *testing.T) {
 	key := testKey(t, ourSecret)
 	of := func(address, purpose, code string) hash {
 		return hashOf(key, Recipient{Mailbox: "any", Address: address, Purpose: purpose}, code)
@@ -74,7 +74,7 @@ func (r record) String() string {
 func named(name byte) hash { return hash{name} }
 
 // One mailbox, step by step. Codes live for 10.
-func TestRecord_Stories(t *testing.T) {
+func TestRecord_StepByStep_Outcomes(t *testing.T) {
 	type step struct {
 		now  int64
 		does string // "issue a"
@@ -129,7 +129,7 @@ func TestRecord_SeventeenthCode_ForgetsTheFirst(t *testing.T) {
 	}
 }
 
-func TestMerge_Rules(t *testing.T) {
+func TestMerge_TwoRecords_OneHolds(t *testing.T) {
 	of := func(usedUntil int64, codes ...kept) []byte { return record{usedUntil, codes}.encode() }
 	a, b, c := kept{named('a'), 11}, kept{named('b'), 12}, kept{named('c'), 13}
 	for name, tt := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 const now = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
 
 // Texts come out as they are, whatever another reader makes of them.
-func TestEncode(t *testing.T) {
+func TestEncode_AnyText_ReadBackAlike(t *testing.T) {
 	for _, text := range []string{"", "plain", `"quoted\"`, "tab\tand\nline", "\x00\x1f\x7f", "ä € 😀", "\u2028", "</script>"} {
 		var back string
 		if err := json.Unmarshal(wire.Encode(text), &back); err != nil || back != text {
@@ -25,7 +25,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-func TestSeconds(t *testing.T) {
+func TestSeconds_Milliseconds_RoundUp(t *testing.T) {
 	for ms, want := range map[int64]int64{0: 0, 1: 1, 999: 1, 1000: 1, 1001: 2, 60_000: 60} {
 		if got := wire.Seconds(ms); got != want {
 			t.Errorf("%d ms: %d s, want %d", ms, got, want)
@@ -44,7 +44,7 @@ func TestLimits_ClockStepsBack_WaitsCountFromIt(t *testing.T) {
 
 // Windows and waits are rounded up, so that they are long enough; where there are no limits there
 // is nothing to say.
-func TestRateLimit(t *testing.T) {
+func TestRateLimit_ShortWindows_InWholeSeconds(t *testing.T) {
 	v := verdict(t, "blink=1/400ms,odd=2/1500ms", now-1, now)
 	limits := wire.Limits(&v, "a hash")
 	if got := wire.RateLimit(limits); got != `"blink";r=0;t=1;pk=:YSBoYXNo:, "odd";r=1;t=2;pk=:YSBoYXNo:` {
@@ -59,7 +59,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 // Of several full limits all are named, of none none.
-func TestViolated(t *testing.T) {
+func TestViolated_SeveralFull_NamesEach(t *testing.T) {
 	for want, limits := range map[string][]wire.Limit{
 		"[]":    {{Name: "a", Remaining: 1}},
 		"[a c]": {{Name: "a"}, {Name: "b", Remaining: 2}, {Name: "c"}},
@@ -71,7 +71,7 @@ func TestViolated(t *testing.T) {
 }
 
 // A verdict without a limit says null.
-func TestNewVerdict_NothingToWaitFor(t *testing.T) {
+func TestNewVerdict_NothingToWaitFor_LimitIsNull(t *testing.T) {
 	v := throttle.Verdict{Allowed: true, Now: now, RetryAt: now, Degraded: true}
 	const want = `{"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[],"degraded":true}`
 	if got := string(wire.Encode(wire.NewVerdict("", &v, nil))); got != want {
@@ -80,7 +80,7 @@ func TestNewVerdict_NothingToWaitFor(t *testing.T) {
 }
 
 // verdict is what the next send is told at a moment, after one at another.
-func TestObject_IsWhatEncodeWrites(t *testing.T) {
+func TestObject_EachField_AsEncodeWritesIt(t *testing.T) {
 	type object struct {
 		Title  string `json:"title"`
 		Status int64  `json:"status"`

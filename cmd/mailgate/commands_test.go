@@ -30,7 +30,7 @@ func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	return &line.Config
 }
 
-func TestTestMail(t *testing.T) {
+func TestTestMail_Relay_SaysTheOutcome(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
 	does(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), exitOK, "accepted by "+relay.Addr()+": 250", "test-mail", "alice@example.com")
@@ -43,7 +43,7 @@ func TestTestMail(t *testing.T) {
 }
 
 // What an operator sees of a relay with OAuth: what is wrong, and no secret.
-func TestTestMail_OAuth(t *testing.T) {
+func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	relay := mailtest.Start(t, mailtest.Options{})
 	relay.TakeToken(t, "token-"+secret)
@@ -72,7 +72,7 @@ func TestTestMail_OAuth(t *testing.T) {
 	}
 }
 
-func TestCheckConfig_ShowsSourcesAndNoSecret(t *testing.T) {
+func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	file := write(t, t.TempDir()+"/m.yaml", "locale: zh\n")
 	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+file,
@@ -124,7 +124,7 @@ func TestCheckConfig_ShowsSourcesAndNoSecret(t *testing.T) {
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nnote: THE RULE MAILBOX IS IN SHADOW", "check-config", "--rules="+shadow)
 }
 
-func TestUnknownVariable_WarnsAndSuggests(t *testing.T) {
+func TestUnknownVariable_Similar_IsSuggested(t *testing.T) {
 	t.Parallel()
 	environ := settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_LOCAL=zh", "MAILGATE_SERVICE_HOST=10.0.0.1")
 	status, _, stderr := run(t, environ, "check-config")
@@ -141,7 +141,7 @@ func TestUnknownVariable_WarnsAndSuggests(t *testing.T) {
 }
 
 // An invalid command line or setting is one line, with the exit status 2.
-func TestMistakes_OneLine(t *testing.T) {
+func TestCommands_Mistake_OneLine(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
 	whole := slices.Clip(settingsFor(relay.URL(), inMemory))
@@ -187,7 +187,7 @@ func TestMistakes_OneLine(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
+func TestHelp_EachCommand_IsPrinted(t *testing.T) {
 	t.Parallel()
 	help := does(t, nil, exitOK, "mailgate dev", "--help")
 	for _, command := range []string{"serve", "dev", "check-config", "test-mail", "show", "reset", "healthcheck"} {
@@ -210,7 +210,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_Asked_IsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"--version", "-v"} {
 		status, stdout, _ := run(t, nil, arg)

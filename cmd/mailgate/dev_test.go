@@ -45,7 +45,7 @@ const anyPort = "--listen=127.0.0.1:0"
 
 // A visitor signs up: an email by real SMTP, a second try that has to wait, a wrong and the right
 // code, and a reset. One line is printed for each send and check.
-func TestDev_SignUp(t *testing.T) {
+func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	t.Parallel()
 	page, stdout, stop := startDev(t, nil, anyPort)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
@@ -116,7 +116,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 
 // The keys that dev prints open the API. Tiers come from the command line, and rules from there or
 // from the environment.
-func TestDev_KeysTiersAndRules(t *testing.T) {
+func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
 	t.Parallel()
 	rules := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
 	page, stdout, _ := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")

@@ -15,7 +15,7 @@ func operatorOf(url string) []string {
 	return []string{"MAILGATE_URL=" + url, "MAILGATE_ADMIN_KEYS=ops:" + adminKey, "MAILGATE_API_KEYS=app:" + apiKey}
 }
 
-func TestOperator_Mailbox(t *testing.T) {
+func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more"))
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
@@ -57,7 +57,7 @@ func TestOperator_Mailbox(t *testing.T) {
 	}
 }
 
-func TestOperator_Action(t *testing.T) {
+func TestOperator_Action_ShownAndReset(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", inMemory)
 	environ, subject := operatorOf(s.URL), `user 4711/"a"`
@@ -76,7 +76,7 @@ func TestOperator_Action(t *testing.T) {
 	}
 }
 
-func TestOperator_Rule(t *testing.T) {
+func TestOperator_Rule_ShownAndReset(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, `rules:
 - {name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}
@@ -130,7 +130,7 @@ func TestOperator_HostileServer_OneLine(t *testing.T) {
 	}
 }
 
-func TestServerURL(t *testing.T) {
+func TestServerURL_ListenAddress_AsClientsReachIt(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "0.0.0.0:99": "http://127.0.0.1:99",

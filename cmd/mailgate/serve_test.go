@@ -19,7 +19,7 @@ import (
 
 // From the request to the email, a refusal, a look and a reset, through the program as
 // operators start it.
-func TestServe(t *testing.T) {
+func TestServe_OnDisk_SendsRefusesAndResets(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+t.TempDir()))

@@ -17,12 +17,12 @@ type step struct {
 func ask(at, wait int64) step      { return step{at: at, wait: wait} }
 func end(at int64, o Outcome) step { return step{at: at, end: o} }
 
-// opened are the steps by which the circuit of TestCircuit opens at 0.
+// opened are the steps by which the circuit of TestCircuit_StepByStep_OpensAndCloses opens at 0.
 func opened(then ...step) []step {
 	return append([]step{ask(0, 0), end(0, Failed), ask(0, 0), end(0, Failed)}, then...)
 }
 
-func TestCircuit(t *testing.T) {
+func TestCircuit_StepByStep_OpensAndCloses(t *testing.T) {
 	rule := Rule{Failures: 2, Cooldown: time.Second, MaxCooldown: 3 * time.Second}
 	for name, steps := range map[string][]step{
 		"failures in a row open":            opened(ask(0, 1000), ask(999, 1)),

@@ -23,7 +23,7 @@ func openTable(t *testing.T, dir string, now func() int64) (*cache.Store, *cache
 	return store, store.Table("keyed")
 }
 
-func TestLocal_Suite(t *testing.T) {
+func TestLocal_Suite_KeepsTheContract(t *testing.T) {
 	for where, dir := range map[string]string{"Memory": "", "Disk": t.TempDir()} {
 		t.Run(where, func(t *testing.T) {
 			_, table := openTable(t, dir, machineNow)

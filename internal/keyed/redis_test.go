@@ -30,7 +30,7 @@ func set(t *testing.T, s keyed.Store, key, next string, life int64) (expires int
 }
 
 // Every Store of the suite has a client of its own, as those of several processes have.
-func TestRedis_Suite(t *testing.T) {
+func TestRedis_Suite_KeepsTheContract(t *testing.T) {
 	server := redistest.Alone(t)
 	keyedtest.Run(t, func() keyed.Store {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -39,7 +39,7 @@ func TestRedis_Suite(t *testing.T) {
 	})
 }
 
-func TestRedis_ClusterSuite(t *testing.T) {
+func TestRedis_ClusterSuite_KeepsTheContract(t *testing.T) {
 	server := redistest.Alone(t, "cluster-enabled yes")
 	ctx := context.Background()
 	if err := server.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/mailgate/mailgate/internal/network"
 )
 
-func TestParse_Texts(t *testing.T) {
+func TestParse_EachForm_ReadOrRefused(t *testing.T) {
 	const neither = "write an IP address or a network, such as 192.0.2.7 or 10.0.0.0/8"
 	tests := []struct{ text, want string }{
 		{"10.0.0.0/8", "10.0.0.0/8"},

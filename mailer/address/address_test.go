@@ -77,7 +77,7 @@ func addressRows(t testing.TB) []addressRow {
 	return rows
 }
 
-func TestParse_Table(t *testing.T) {
+func TestParse_TableOfAddresses_AcceptedOrRefused(t *testing.T) {
 	rows, identity := addressRows(t), folding(t)
 	if len(rows) < 500 {
 		t.Fatalf("the table has only %d addresses", len(rows))
@@ -97,7 +97,7 @@ func TestParse_Table(t *testing.T) {
 
 // Every reason is met by the table, has a sentence of its own, and no sentence
 // repeats any of the address.
-func TestReason_EachHasItsSentence(t *testing.T) {
+func TestReason_EachRefusal_HasItsSentence(t *testing.T) {
 	sentences := map[string]address.Reason{}
 	for _, row := range addressRows(t) {
 		if row.refused == "" {
@@ -276,7 +276,7 @@ func ExampleParse() {
 	// unnamed
 }
 
-func TestDomain_RegisteredOne(t *testing.T) {
+func TestDomain_Subdomains_RegisteredOne(t *testing.T) {
 	for domain, want := range map[string]string{
 		"example.com":                  "example.com",
 		"mail.example.com":             "example.com",

@@ -122,7 +122,7 @@ func asGolden(mail []byte) []byte {
 	return regexp.MustCompile(`\.[0-9a-f]{16}@`).ReplaceAll(mail, []byte(".RANDOM@"))
 }
 
-func TestCompose_GoldenMails(t *testing.T) {
+func TestCompose_EachTemplate_IsTheGoldenMail(t *testing.T) {
 	tests := []struct {
 		file, from, locale string
 		expiresInMS        int64

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLocale_Nearest(t *testing.T) {
+func TestLocale_EachTag_NearestIsChosen(t *testing.T) {
 	have := map[string]bool{"en": true, "zh": true, "zh-hant": true, "pt-br": true, "pt-pt": true, "de-ch": true}
 	tests := []struct{ asked, want string }{
 		{"", "en"}, {"en", "en"}, {"EN", "en"}, {"en-GB", "en"}, {"en_US", "en"}, {"en-US-x-twain", "en"},
@@ -22,7 +22,7 @@ func TestLocale_Nearest(t *testing.T) {
 	}
 }
 
-func TestDuration_LargestUnit(t *testing.T) {
+func TestDuration_Milliseconds_InTheLargestUnit(t *testing.T) {
 	tests := []struct {
 		ms    int64
 		count int64

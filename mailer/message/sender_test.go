@@ -7,7 +7,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
-func TestParseSender(t *testing.T) {
+func TestParseSender_EachForm_ReadOrRefused(t *testing.T) {
 	tests := []struct{ text, name, where string }{
 		{"Acme <no-reply@acme.example>", "Acme", "no-reply@acme.example"},
 		{"no-reply@ACME.example", "", "no-reply@acme.example"},

@@ -194,7 +194,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 }
 
 // Two sets of templates have one digest only if they are the same texts.
-func TestDigest(t *testing.T) {
+func TestDigest_OtherTexts_Differs(t *testing.T) {
 	digest := func(own fstest.MapFS) [32]byte {
 		return newComposer(t, "a@acme.example", own).Digest()
 	}

@@ -76,7 +76,7 @@ func endOf(script fault.Script) (end, bool) {
 
 // What a sender learns, what can have been delivered and what the next emails find, when a relay
 // does this at that step.
-func TestSend_EveryFaultAtEveryStep(t *testing.T) {
+func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 	t.Parallel()
 	for step := range ends {
 		for kind := range atRCPT {
@@ -166,7 +166,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 }
 
 // What a relay hears to the octet when it refuses the recipient.
-func TestWire_RefusedRecipient(t *testing.T) {
+func TestWire_RefusedRecipient_NoText(t *testing.T) {
 	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<recipient@secret.example>\r\n"
 	for name, c := range map[string]struct {
 		script fault.Script

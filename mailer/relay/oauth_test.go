@@ -241,8 +241,8 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 	}
 }
 
-// TestParseURL_OAuth: what goes with a token server, and what does not.
-func TestParseURL_OAuth(t *testing.T) {
+// TestParseURL_OAuth_ReadOrRefused: what goes with a token server, and what does not.
+func TestParseURL_OAuth_ReadOrRefused(t *testing.T) {
 	tokens := mailtest.StartTokens(t, numbered)
 	file := url.QueryEscape(tokens.File(t))
 	empty := t.TempDir() + "/hunter2"

@@ -21,7 +21,7 @@ import (
 
 // A connection is reused for as long as the relay takes it. RSET goes before MAIL only where
 // the email before was refused.
-func TestKeptConnection_Reused(t *testing.T) {
+func TestKeptConnection_NextMail_IsReused(t *testing.T) {
 	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
 	r := newRelays(t, steady(), plain(s))
 	for range 25 {

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-func TestReply_Read(t *testing.T) {
+func TestReply_EachForm_ReadOrRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string
 		code int
@@ -51,7 +51,7 @@ func readerOf(source io.Reader) *replyReader {
 	return &replyReader{Reader: bufio.NewReaderSize(source, mostLineBytes)}
 }
 
-func TestReply_EnhancedCodeAndText(t *testing.T) {
+func TestReply_EnhancedCodeAndText_Split(t *testing.T) {
 	for text, want := range map[string]Reply{
 		"5.1.1 no such mailbox":                {550, "5.1.1", "no such mailbox"},
 		"5.1.1 no such mailbox\n5.1.1 go away": {550, "5.1.1", "no such mailbox go away"},

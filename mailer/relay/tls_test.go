@@ -58,7 +58,7 @@ func (tr trust) address(scheme, user string, s interface{ Addr() string }) strin
 // password needs percent-encoding, and must never be seen.
 const password = "s:3/cr@t? #ü"
 
-func TestTLS_Certificates(t *testing.T) {
+func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 	t.Parallel()
 	tr, stranger := newTrust(t), newTrust(t)
 	other := tr.server(-1, 1, "mail.example.com")
@@ -181,8 +181,8 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	}
 }
 
-// TestLogin_Mechanisms: a line of more than 512 octets waits for the relay to ask for it.
-func TestLogin_Mechanisms(t *testing.T) {
+// TestLogin_EachMechanism_LogsIn: a line of more than 512 octets waits for the relay to ask for it.
+func TestLogin_EachMechanism_LogsIn(t *testing.T) {
 	tr := newTrust(t)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	fits := strings.Repeat("x", 366) // AUTH PLAIN and the end of the line included

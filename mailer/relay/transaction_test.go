@@ -78,7 +78,7 @@ func begin(t *testing.T, relays *relay.Relays) *relay.Tx {
 }
 
 // No octet of the text goes out before Commit.
-func TestBegin_EndsAt354(t *testing.T) {
+func TestBegin_Accepted_EndsAt354(t *testing.T) {
 	s := play(t, fault.Script{})
 	tx := begin(t, newRelays(t, steady(), plain(s)))
 	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA" {
@@ -94,7 +94,7 @@ func TestBegin_EndsAt354(t *testing.T) {
 }
 
 // An aborted email never leaves, and is not held against the relay.
-func TestAbort_MailNeverLeaves(t *testing.T) {
+func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o := steady()
 	o.Failures = 1
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})

@@ -10,7 +10,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-func TestParseURL(t *testing.T) {
+func TestParseURL_EachForm_ReadOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"smtps://user:pass@mail.example.com":             "smtps://mail.example.com:465",
 		"smtps://mail.example.com:2465/":                 "smtps://mail.example.com:2465",

@@ -36,7 +36,7 @@ const multipart = "From: a@acme.example\r\nSubject: =?utf-8?q?Dein_Code_f=C3=BCr
 	"--b\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nf=C3=BCr dich: =\r\n123456\r\n" +
 	"--b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+MTIzNDU2PC9wPg==\r\n--b--\r\n"
 
-func TestMessage_ReadersView(t *testing.T) {
+func TestMessage_Received_ShownAsReadersSeeIt(t *testing.T) {
 	began := time.Now().UnixMilli()
 	s := start(t, sandbox.Options{})
 	send(t, s, "b@acme.example", multipart)
@@ -114,7 +114,7 @@ func TestInbox_Octets_Bounded(t *testing.T) {
 	}
 }
 
-func TestWait_NextMail(t *testing.T) {
+func TestWait_NextMail_IsReturned(t *testing.T) {
 	s := start(t, sandbox.Options{})
 	send(t, s, "b@acme.example", "Subject: one\r\n\r\n")
 	first, err := s.Wait(t.Context(), "b@acme.example")
@@ -174,7 +174,7 @@ func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 	}
 }
 
-func TestClose_MailsStay(t *testing.T) {
+func TestClose_Received_MailsStay(t *testing.T) {
 	s := start(t, sandbox.Options{})
 	send(t, s, "b@acme.example", "Subject: still there\r\n\r\n")
 	conn, err := net.Dial("tcp", s.Addr())

@@ -32,12 +32,9 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
-// Long reports whether tests run at their full length, as `make long` lets them.
-func Long() bool { return os.Getenv("MAILGATE_TEST_LONG") != "" }
-
-// Length is one of two lengths of a test.
+// Length is one of two lengths of a test: `make long` has the longer one.
 func Length(usual, long int) int {
-	if Long() {
+	if os.Getenv("MAILGATE_TEST_LONG") != "" {
 		return long
 	}
 	return usual

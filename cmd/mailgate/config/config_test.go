@@ -78,7 +78,7 @@ func fails(t *testing.T, err error, want string) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestConfig_NothingSet_HasDefaults(t *testing.T) {
 	c := read(t, nil, "PATH=/bin")
 	if c.Tiers.String() != throttle.DefaultPolicy().String() {
 		t.Error("the default of tiers is not that of its package")
@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestPrecedence(t *testing.T) {
+func TestConfig_SeveralSources_FlagFirst(t *testing.T) {
 	path := write(t, "mailgate.yaml", "locale: fr\n")
 	inFile := "MAILGATE_CONFIG=" + path
 	for _, tt := range []struct {
@@ -120,7 +120,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func TestFile_EveryKindOfValue(t *testing.T) {
+func TestFile_EachKindOfValue_IsRead(t *testing.T) {
 	c := read(t, []string{"--config", write(t, "m.yaml", `# a comment
 api_keys:
   - web:first-long-secret
@@ -155,7 +155,7 @@ code_life: 5m
 	}
 }
 
-func TestSecretFile_EachSource(t *testing.T) {
+func TestSecretFile_EachSource_IsRead(t *testing.T) {
 	key := write(t, "key", "web:from-a-file-of-its-own\n")
 	for name, c := range map[string]*config.Config{
 		"flag":        read(t, []string{"--api-keys-file", key}, "MAILGATE_API_KEYS=web:in-the-environment"),
@@ -168,7 +168,7 @@ func TestSecretFile_EachSource(t *testing.T) {
 	}
 }
 
-func TestMistakes_NameTheSetting(t *testing.T) {
+func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 	const redis, relay = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_SMTP_URL=smtps://relay.example"
 	for _, tt := range []struct{ environ, want string }{
 		{"LISTEN=8080", "must be host:port"}, {"LISTEN=localhost:http", "must be host:port"}, {"LISTEN=:65536", "must be host:port"}, {"LISTEN=a b:80", "must be host:port"},
@@ -217,7 +217,7 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 	}
 }
 
-func TestFile_MistakesNameFileAndLine(t *testing.T) {
+func TestFile_Mistake_NamesFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"locale: en\nteirs: x":                                   ":2: teirs: unknown setting",
 		"config: other.yaml":                                     ":1: config: unknown setting",
@@ -251,7 +251,7 @@ func TestFile_MistakesNameFileAndLine(t *testing.T) {
 	}
 }
 
-func TestForServing(t *testing.T) {
+func TestForServing_Missing_NamesTheSetting(t *testing.T) {
 	whole := []string{"MAILGATE_SMTP_URL=smtps://h.example", "MAILGATE_FROM=a@b.example"}
 	for _, tt := range []struct {
 		environ []string
@@ -272,7 +272,7 @@ func TestForServing(t *testing.T) {
 	}
 }
 
-func TestLoopback(t *testing.T) {
+func TestLoopback_Addresses_OnlyThisMachine(t *testing.T) {
 	for listen, want := range map[string]bool{
 		"127.0.0.1:80": true, "127.9.9.9:80": true, "[::1]:80": true, "localhost:80": true,
 		"0.0.0.0:80": false, ":80": false, "[::]:80": false, "192.0.2.1:80": false, "localhost.example:80": false,
@@ -283,7 +283,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-func TestStandby_NeedsADirectory(t *testing.T) {
+func TestStandby_Settings_NeedRedisAndDirectory(t *testing.T) {
 	const redis, dir = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data"
 	for _, tt := range []struct {
 		standby bool
@@ -303,7 +303,7 @@ func TestStandby_NeedsADirectory(t *testing.T) {
 	}
 }
 
-func TestPrinting_NoSecret(t *testing.T) {
+func TestConfig_Printed_NoSecret(t *testing.T) {
 	c := read(t, nil,
 		"MAILGATE_API_KEYS=web:1"+hidden+",shop:2"+hidden, "MAILGATE_ADMIN_KEYS=ops:"+hidden, "MAILGATE_FROM=a@b.example", "MAILGATE_SECRET="+hidden,
 		"MAILGATE_SMTP_URL=smtps://"+hidden+":"+hidden+"@one.example,smtp://two.example",

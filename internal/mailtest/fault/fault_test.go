@@ -26,7 +26,7 @@ func Example() {
 }
 
 // What was collected is gone, and each email says whether the relay refused it.
-func TestCollect(t *testing.T) {
+func TestCollect_Received_TakenOnce(t *testing.T) {
 	s, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Permanent, Times: 1})
 	if err != nil {
 		t.Fatal(err)

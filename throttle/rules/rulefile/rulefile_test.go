@@ -86,7 +86,7 @@ func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
 	}
 }
 
-func TestRead_ValidFiles(t *testing.T) {
+func TestRead_ValidFile_HasItsRules(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		want       []string
@@ -255,7 +255,7 @@ func TestRead_Unreadable_NamesThePath(t *testing.T) {
 	}
 }
 
-func TestCompare_NamesWhatDiffers(t *testing.T) {
+func TestCompare_ChangedFile_NamesWhatDiffers(t *testing.T) {
 	const old = "rules: [{name: a, by: all, limit: q=1/1s}, {name: b, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]"
 	before, err := rulefile.Read(write(t, old), defaults())
 	if err != nil {
