@@ -51,12 +51,8 @@ var (
 	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )
 
-// The Retry-After of failures, in milliseconds.
-const (
-	storeRetry = 1000
-	relayRetry = 10_000
-	busyRetry  = 1000
-)
+// soon is the Retry-After of what may be over in a moment, in milliseconds.
+const soon = 1000
 
 // problem is an error with its answer. The caller sees all of it except the cause, which is logged.
 type problem struct {
@@ -88,11 +84,11 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != nil {
 		return &problem{kind: fiberKinds[known.Code]}
 	}
-	if refused, ok := errors.AsType[*address.Error](err); ok {
+	if refused, ok := errors.AsType[address.Reason](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
-		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
+		return &problem{kind: storeUnavailable, retryAfter: soon, cause: err}
 	}
 	return &problem{kind: internal, cause: err}
 }
@@ -109,8 +105,8 @@ func explain(err error, unavailable string) error {
 	return p
 }
 
-func addressProblem(field string, err *address.Error) fieldProblem {
-	return fieldProblem{field, string(err.Reason), sentence(err.Reason.Sentence())}
+func addressProblem(field string, err address.Reason) fieldProblem {
+	return fieldProblem{field, string(err), sentence(err.Error())}
 }
 
 // sentence adds the capital and the full stop.
@@ -181,7 +177,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	verdict := p.quota.report(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
+		b.Any("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }

@@ -90,7 +90,7 @@ var reasons = map[string]struct{ word, sentence string }{
 
 func (r *request) explainField(wrong validator.FieldError) fieldProblem {
 	name := wrong.Field()
-	if refused, ok := errors.AsType[*address.Error](r.parsed.err); ok && wrong.Tag() == "address" {
+	if refused, ok := errors.AsType[address.Reason](r.parsed.err); ok && wrong.Tag() == "address" {
 		return addressProblem(name, refused)
 	}
 	reason := reasons[wrong.Tag()]

@@ -89,6 +89,14 @@ func TestState_Bytes_AreAsDocumented(t *testing.T) {
 			t.Errorf("%s is %x, want %x", tt.name, state, tt.want)
 		}
 	}
+	// Of the parts without sends only the newest stays.
+	sliding := throttletest.Counters(t, "t=5/60s")["sliding window"]
+	state := sliding.Record(sliding.Record(nil, a, 10), throttle.Admission{At: 20_000}, 20_000)
+	state, _ = sliding.Release(state, a)
+	state, _ = sliding.Release(state, throttle.Admission{At: 20_000})
+	if want := "\x00\x00\x00\x00\x00\x00\x4e\x20\x00\x00\x00\x00"; string(state) != want {
+		t.Errorf("a sliding window without sends is %x, want %x", state, want)
+	}
 }
 
 // What each counter answers, by hand: of each step the moment, and whether it is admitted, the wait
@@ -158,6 +166,9 @@ func TestCounters_Extremes_CountRight(t *testing.T) {
 	fast, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1_000_000_000, Window: time.Millisecond}, 1)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1, Window: time.Millisecond}, 1_000_000_000); err != nil {
+		t.Error(err)
 	}
 	const now = 1 << 45
 	for _, tt := range []struct {

@@ -225,6 +225,7 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add([]byte{2, 1})
 	f.Add(append([]byte{recordVersion}, make([]byte, 8+24)...))
 	f.Add(append([]byte{recordVersion}, make([]byte, 7)...))
+	f.Add(append([]byte{recordVersion}, make([]byte, 8+23)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parse(b)
 		if err != nil {

@@ -35,15 +35,15 @@ type Address struct {
 }
 
 // Parse reads one address without a display name. It refuses whatever a server could
-// read in two ways or pass on to another mailbox than it seems to name. The error is an
-// *Error, which never repeats the text. Text of more than 254 octets is refused unread.
+// read in two ways or pass on to another mailbox than it seems to name. The error is a
+// Reason, which never repeats the text. Text of more than 254 octets is refused unread.
 func Parse(text string, identity Identity) (Address, error) {
 	if reason := checkText(text); reason != "" {
-		return Address{}, &Error{Reason: reason}
+		return Address{}, reason
 	}
 	local, domain, _ := strings.Cut(text, "@")
 	if reason := checkLocal(local); reason != "" {
-		return Address{}, &Error{Reason: reason}
+		return Address{}, reason
 	}
 	domain, reason := wireDomain(domain)
 	wire := local + "@" + domain // a copy: HTTP servers reuse the memory of text
@@ -51,7 +51,7 @@ func Parse(text string, identity Identity) (Address, error) {
 		reason = ReasonTooLong
 	}
 	if reason != "" {
-		return Address{}, &Error{Reason: reason}
+		return Address{}, reason
 	}
 	a := Address{wire: wire, key: wire, logs: identity.logs}
 	if identity.providers != nil {

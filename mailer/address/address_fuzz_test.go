@@ -47,12 +47,11 @@ func FuzzParse(f *testing.F) {
 
 func checkRefusal(t *testing.T, text string, got address.Address, err error) {
 	t.Helper()
-	var refusal *address.Error
-	if !errors.As(err, &refusal) || refusal.Reason == "" || !got.IsZero() {
+	if reason, ok := errors.AsType[address.Reason](err); !ok || reason.Error() == "" || !got.IsZero() {
 		t.Fatalf("%q: %q, %#v", text, got.String(), err)
 	}
 	if strictlyValid(text) {
-		t.Fatalf("%q is a plain address, and refused: %s", text, refusal.Reason)
+		t.Fatalf("%q is a plain address, and refused: %s", text, err)
 	}
 }
 

@@ -1,24 +1,14 @@
 package address
 
-import "cmp"
-
-// Reason says in one word why an address is refused. Programs may rely on the words; more
-// may be added.
+// Reason is the error of Parse: one word for why an address is refused. Programs may rely on the
+// words; more may be added.
 type Reason string
 
 // ReasonTooLong is the Reason of more than 254 octets.
 const ReasonTooLong Reason = "too-long"
 
-// Error is the refusal of Parse. It never holds the address.
-type Error struct {
-	Reason Reason
-}
-
-// Error is one sentence that may be shown to the visitor.
-func (e *Error) Error() string { return e.Reason.Sentence() }
-
-// Sentence explains the reason to a visitor.
-func (r Reason) Sentence() string { return cmp.Or(sentences[r], "the address is not valid") }
+// Error is one sentence that may be shown to the visitor. It never holds the address.
+func (r Reason) Error() string { return sentences[r] }
 
 var sentences = map[Reason]string{
 	"empty":                 "the address is empty",

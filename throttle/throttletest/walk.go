@@ -227,11 +227,22 @@ func byTime(h throttle.History) string {
 
 func (w *walker) same(call string, want, got any) {
 	w.t.Helper()
-	line := fmt.Sprintf("%+v", got)
+	line := text(got)
 	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.now(), call, line))
-	if wanted := fmt.Sprintf("%+v", want); line != wanted {
+	if wanted := text(want); line != wanted {
 		w.fail("want " + wanted)
 	}
+}
+
+// text writes an answer in full. The String of a throttle.TierState is that of its tier alone.
+func text(answer any) string {
+	text := fmt.Sprintf("%+v", answer)
+	if v, ok := answer.(throttle.Verdict); ok {
+		for _, t := range v.Tiers {
+			text += fmt.Sprintf(" %d/%d/%d", t.Remaining, t.Wait, t.Refill)
+		}
+	}
+	return text
 }
 
 func (w *walker) fail(why string) {
