@@ -15,9 +15,9 @@ import (
 
 // disk keeps all records in SQLite, with Ristretto in front to answer fast.
 //
-// One goroutine reads and writes the file. An update takes its step and puts the new record in
-// order to be written, where other calls find it until it is; it is written when a caller waits for
-// it, together with all that came before.
+// One goroutine reads and writes the file. An update takes its step and queues the new record;
+// until that is written, other calls find it among the pending ones. When a caller waits for a
+// record, all that are queued are written together.
 //
 // Ristretto may drop a Set, miss a key that was just set, and keep the first of two values. So
 // each update counts up the generation of its key, and a remembered record counts only in the

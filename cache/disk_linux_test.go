@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,26 +80,6 @@ func TestOpen_FullOrReadOnlyDisk_SaysSo(t *testing.T) {
 			t.Errorf("read-only: %v", err)
 		}
 	})
-}
-
-// Root may do anything, so as root the test looks at files as another user.
-func TestOpen_NoPermission_NamesThePath(t *testing.T) {
-	runtime.LockOSThread()
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getuid() == 0 {
-		const other = 65534
-		if err := syscall.Setfsuid(other); err != nil {
-			t.Fatal(err)
-		}
-		defer runtime.UnlockOSThread()
-		defer func() { _ = syscall.Setfsuid(0) }()
-	}
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("opened: %v", err)
-	}
 }
 
 // A power cut is a file system that is shut down without writing out what was not flushed.

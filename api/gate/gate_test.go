@@ -483,9 +483,3 @@ func TestNew_TwoGates_FirstGivesBack(t *testing.T) {
 		}
 	}
 }
-
-func TestNew_NoLimiter_Fails(t *testing.T) {
-	if _, err := gate.New(gate.Options{}); err == nil || err.Error() != "gate: Limiter is missing" {
-		t.Error(err)
-	}
-}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +14,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -36,12 +35,12 @@ The port is 8080, or the next one that is free. It reads no settings file, and o
 }
 
 func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
-	relay, err := sandbox.Start(sandbox.Options{})
+	inbox, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
 		return fmt.Errorf("starting the built-in relay: %w", err)
 	}
-	defer relay.Close()
-	if err := devSettings(c, relay.URL()); err != nil {
+	defer inbox.Close()
+	if err := devSettings(c, inbox.URL()); err != nil {
 		return err
 	}
 	listener, err := devListen(c)
@@ -52,7 +51,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	defer end()
 	pages := demo.New(demo.Options{
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-		Relay: relay, Pages: web.FS(), Ended: ended,
+		Relay: inbox, Pages: web.FS(), Ended: ended,
 	})
 	out := &logOutput{to: to.err}
 	defer out.flush()
@@ -60,35 +59,21 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	welcome(p, to, listener.Addr(), relay)
+	welcome(p, to, listener.Addr(), inbox.URL())
 	return p.serve(ctx, listeners{main: listener}, nil)
 }
 
-// devSettings sets what needs nothing outside this process.
-func devSettings(c *config.Config, relayURL string) (err error) {
+// devSettings checks the flags of dev, and adds the built-in relay.
+func devSettings(c *config.Config, relayURL string) error {
 	if name := c.OtherFlag(devFlags); name != "" {
 		return c.Complain(name, "cannot be set for dev; see mailgate dev --help")
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
 	}
-	c.DataDir = config.Memory
-	var errAPI, errAdmin error
-	c.APIKeys, errAPI = config.ParseKeys("signup:" + rand.Text())
-	c.AdminKeys, errAdmin = config.ParseKeys("operator:" + rand.Text())
-	if !c.Given("log-level") {
-		c.LogLevel = "warn"
-	}
-	if !c.Given("log-format") {
-		c.LogFormat = "text"
-	}
-	if !c.Given("from") {
-		if c.From, err = message.ParseSender("mailgate dev <no-reply@dev.example>"); err != nil {
-			return err
-		}
-	}
-	c.SMTPURL, err = config.ParseRelays(relayURL)
-	return errors.Join(err, errAPI, errAdmin)
+	url, err := relay.ParseURL(relayURL)
+	c.SMTPURL = config.Relays{url}
+	return err
 }
 
 // devListen listens on the address that was given, or else on the first free port from the
@@ -105,7 +90,7 @@ func devListen(c *config.Config) (net.Listener, error) {
 }
 
 // welcome says where to look, and how to send a request by hand.
-func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
+func welcome(p *program, to streams, at net.Addr, relayURL string) {
 	c, another := p.config, ""
 	if !c.Given("listen") && at.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
@@ -130,7 +115,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
+`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
 }
 
 // requestLines is the handler of the log, which also prints a line for each send and check.

@@ -21,6 +21,9 @@ func TestRedis_OwnDiskFull_SendsContinueUntilItIsAway(t *testing.T) {
 		for n := range 20 {
 			app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200)
 		}
+		if r, err := app.sendOnce("order-1", "keyed@example.com"); err != nil || r.Status != 200 {
+			t.Errorf("with an Idempotency-Key: %v, %d %s", err, r.Status, r.Raw)
+		}
 		if len(server.log.lines("could not be recorded on this node")) == 0 {
 			t.Error("the disk was not full")
 		}

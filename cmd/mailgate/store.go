@@ -27,14 +27,13 @@ type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
 	redis   redis.UniversalClient // nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
-	prober  *prober.Prober        // nil unless it refuses in an outage
 	prefix  string                // of all keys in Redis
 	now     func() int64          // the clock of own
 	log     *slog.Logger
 
 	timeout  time.Duration // of a check
 	usable   prometheus.Gauge
-	refuses  atomic.Bool        // as the last check found
+	failed   atomic.Bool        // the last check did
 	stop     context.CancelFunc // ends the checks
 	checking sync.WaitGroup
 }
@@ -68,8 +67,6 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		if err != nil {
 			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(ctx))
 		}
-	} else if s.redis != nil {
-		s.prober = prober.New(s.redis, s.prefix, c.RedisTimeout)
 	}
 	return s, nil
 }
@@ -138,27 +135,24 @@ func (s *store) ready(ctx context.Context) error {
 		return err // which is the caller's
 	}
 	s.usable.Set(oneIf(err == nil))
-	if was := s.refuses.Swap(err != nil); s.prober != nil && was != (err != nil) {
-		if was {
-			s.log.Info("Redis is back")
-		} else {
-			s.log.Warn("Redis is away: this node refuses until it is back", "cause", err)
-		}
+	failed, logs := s.failed.Swap(err != nil), s.redis != nil && s.standby == nil // others log it themselves
+	switch {
+	case logs && !failed && err != nil:
+		s.log.Warn("Redis is away: this node refuses until it is back", "cause", err)
+	case logs && failed && err == nil:
+		s.log.Info("Redis is back")
 	}
 	return err
 }
 
-func (s *store) tryStore(ctx context.Context) (err error) {
+func (s *store) tryStore(ctx context.Context) error {
 	switch {
 	case s.standby != nil:
 		return s.standby.Ready(ctx)
-	case s.prober == nil:
-		return s.own.Ready(ctx)
+	case s.redis != nil:
+		return prober.TryAll(ctx, s.redis, s.prefix)
 	}
-	for _, master := range s.prober.Current(ctx) {
-		err = errors.Join(err, master.Try(ctx))
-	}
-	return err
+	return s.own.Ready(ctx)
 }
 
 // degradedSince is since when this node decides without Redis, 0 while it does not.
@@ -176,9 +170,6 @@ func (s *store) close(ctx context.Context) (err error) {
 	s.checking.Wait()
 	if s.standby != nil {
 		s.standby.Close(ctx)
-	}
-	if s.prober != nil {
-		s.prober.Close()
 	}
 	if s.own != nil {
 		err = s.own.Close() // before Redis, which may hang

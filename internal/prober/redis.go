@@ -47,6 +47,15 @@ func (p *Prober) Current(ctx context.Context) (all []*Master) {
 	return all
 }
 
+// TryAll has every master of a client take a write, with a key that begins with the prefix.
+func TryAll(ctx context.Context, client redis.UniversalClient, prefix string) (err error) {
+	p := &Prober{client: client, prefix: prefix, masters: map[string]*Master{}}
+	for _, master := range p.Current(ctx) {
+		err = errors.Join(err, master.Try(ctx))
+	}
+	return err
+}
+
 // tryWrite is confirmed by replicas as the scripts of sends are.
 var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
 

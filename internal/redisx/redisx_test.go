@@ -127,22 +127,6 @@ func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
 	}
 }
 
-func TestScript_SentinelFailover_Heals(t *testing.T) {
-	servers := redistest.Sentinel(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
-	answers(t, client, "key")
-	servers.Failover()
-	answers(t, client, "key")
-}
-
-func TestScript_ClusterFailover_Heals(t *testing.T) {
-	servers := redistest.Cluster(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
-	answers(t, client, "key")
-	servers.MasterOf("key").Kill()
-	answers(t, client, "key")
-}
-
 // Whatever hangs, each of many calls at once ends in time, also the first of a client.
 func TestCall_ServerHangs_EndsInTime(t *testing.T) {
 	t.Run("standalone", func(t *testing.T) {
@@ -250,39 +234,6 @@ func TestCircuit_CallersGiveUp_StaysClosed(t *testing.T) {
 	server.Resume()
 	if _, err := run(client, "key"); err != nil {
 		t.Errorf("%v after callers gave up", err)
-	}
-}
-
-// One master of a Cluster hangs: calls to the others are answered.
-func TestCircuit_OneMasterHangs_OthersAnswer(t *testing.T) {
-	servers := redistest.Cluster(t)
-	client := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
-	keys := map[*redistest.Server]string{}
-	for _, key := range strings.Split("abcdefghijklmnop", "") {
-		keys[servers.MasterOf(key)] = key
-		answers(t, client, key)
-	}
-	for _, replica := range servers.Replicas {
-		replica.Kill() // no failover
-	}
-	servers.Masters[0].Pause()
-	hung := keys[servers.Masters[0]]
-	for range 3 {
-		_, _ = run(client, hung)
-	}
-	if _, err := run(client, hung); err == nil {
-		t.Error("a master that hangs answers")
-	}
-	answered := 0
-	for _, master := range servers.Masters[1:] {
-		if _, err := run(client, keys[master]); err == nil {
-			answered++
-		}
-	}
-	servers.Masters[0].Resume()
-	answers(t, client, hung)
-	if answered != 2 {
-		t.Errorf("%d of 2 other masters answered", answered)
 	}
 }
 

@@ -76,7 +76,7 @@ func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID) (th
 
 // mirrorAll records on the node what Redis has admitted.
 func (l *Limiter) mirrorAll(key string, all ...throttle.Admission) {
-	l.Standby.mirror.write(l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
+	l.mirror.write(l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
 }
 
 // Peek implements throttle.Limiter.
@@ -106,7 +106,7 @@ func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission)
 	}
 	err = l.decide(ctx, "release", key, func() (err error) {
 		if released, err = l.shared.Release(ctx, key, a); err == nil {
-			l.Standby.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
+			l.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
 		}
 		return err
 	}, func(ctx context.Context) error {
@@ -156,7 +156,7 @@ func (l *Limiter) releaseAlone(ctx context.Context, key string, a throttle.Admis
 func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
 	err = l.decide(ctx, "reset", key, func() (err error) {
 		if cleared, err = l.shared.Reset(ctx, key); err == nil {
-			l.Standby.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
+			l.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
 		}
 		return err
 	}, func(context.Context) error { return throttle.Unavailable("reset", errAlone) })

@@ -40,8 +40,8 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 		if err := ctx.Err(); err != nil {
 			return throttle.Unavailable(doing, err)
 		}
-		m, err := p.prober.MasterOf(key), error(nil)
-		if m.State() == prober.Away {
+		var err error
+		if m := p.prober.MasterOf(key); m.State() == prober.Away {
 			err = p.decideAlone(ctx, doing, m, key, alone)
 		} else {
 			err = p.decideTogether(ctx, doing, m, key, together)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,9 +33,20 @@ func (e *Error) Error() string {
 // Environ is the environment that the settings are read from, NAME=value each.
 type Environ []string
 
-// FlagsOnly is the command that reads no settings file, and of the environment only
-// MAILGATE_RULES.
-const FlagsOnly = "dev"
+// trial is the command that reads no settings file, and of the environment only MAILGATE_RULES.
+const trial = "dev"
+
+// trialDefaults are its own. The keys are made for one run.
+func trialDefaults() settings {
+	return settings{
+		"data-dir":   {text: Memory},
+		"api-keys":   {text: "signup:" + rand.Text()},
+		"admin-keys": {text: "operator:" + rand.Text()},
+		"from":       {text: "mailgate dev <no-reply@dev.example>"},
+		"log-level":  {text: "warn"},
+		"log-format": {text: "text"},
+	}
+}
 
 const prefix = "MAILGATE_"
 
@@ -71,11 +83,11 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	}
 	flags := fromCommandLine(ctx)
 	variables := c.fromEnvironment(ctx, environ, names)
-	if ctx.Selected() != nil && ctx.Selected().Name == FlagsOnly {
-		c.unknown = nil
+	file, err := fromFile(names, flags["config"], variables["config"])
+	if ctx.Selected() != nil && ctx.Selected().Name == trial {
+		file, err, c.unknown = trialDefaults(), nil, nil
 		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
 	}
-	file, err := fromFile(names, flags["config"], variables["config"])
 	if err != nil {
 		return err
 	}

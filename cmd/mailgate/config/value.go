@@ -42,7 +42,7 @@ type (
 // decoders parse the types of the settings. Their errors do not repeat a secret.
 func decoders() []kong.Option {
 	return []kong.Option{
-		decode(ParseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
+		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(parseRelays), decode(parseBytes),
 		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
@@ -98,8 +98,7 @@ func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redis
 // nextRelay is where the next relay begins: a password may hold a comma.
 var nextRelay = regexp.MustCompile(`,\s*smtp`)
 
-// ParseRelays parses the URLs of relays, separated by commas.
-func ParseRelays(text string) (all Relays, err error) {
+func parseRelays(text string) (all Relays, err error) {
 	for one := range strings.SplitSeq(nextRelay.ReplaceAllString(text, "\nsmtp"), "\n") {
 		url, err := relay.ParseURL(strings.TrimSpace(one))
 		if err != nil {
@@ -113,8 +112,8 @@ func ParseRelays(text string) (all Relays, err error) {
 // placeholder begins every secret in published examples.
 const placeholder = "change-me"
 
-// ParseKeys refuses keys that can be guessed. Its errors name a key by its position.
-func ParseKeys(text string) (keys Keys, err error) {
+// parseKeys refuses keys that can be guessed. Its errors name a key by its position.
+func parseKeys(text string) (keys Keys, err error) {
 	if keys.Keys, err = api.ParseKeys(text); err != nil {
 		return keys, err
 	}
