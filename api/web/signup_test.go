@@ -133,9 +133,10 @@ func TestSignUp_AddressTyped_WaitsForItsOwnMailbox(t *testing.T) {
 	}
 }
 
-// The code of the email can be filled in. Spent attempts hold the button until a reset.
+// The code of the email can be filled in. Spent attempts hold the button until a reset. All of it
+// also where the browser stores nothing.
 func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
-	s, v := newServer(t, nil), newVisitor(t)
+	s, v := newServer(t, nil), newVisitor(t, withoutStorage)
 	v.asksFor(s, "alice@example.com")
 	v.reads("toast", "New email")
 	v.click("#fill")
@@ -152,16 +153,6 @@ func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
 	v.waits("verify", "")
 	v.enters("code", s.code("alice@example.com"))
 	v.reads("done-title", "Welcome")
-}
-
-func TestSignUp_NoStorage_Verifies(t *testing.T) {
-	s, v := newServer(t, nil), newVisitor(t, withoutStorage)
-	v.asksFor(s, "alice@example.com")
-	v.waits("again", "One email a minute. Next in ")
-	v.enters("code", s.code("alice@example.com"))
-	v.reads("done-title", "Welcome")
-	v.reload()
-	v.reads("form-title", "Create your account")
 }
 
 // The links lead to the console and the API with the keys of mailgate dev, which leave the

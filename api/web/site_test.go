@@ -172,10 +172,8 @@ func refused(limit string, wait int, moment string) string {
 type sight struct {
 	Text                             string
 	Held, Disabled, Waiting, Focused bool
-	Remaining                        float64
 	Events, Said                     []string
 	Clicks, Submits, Fetches         int
-	Restored                         bool
 }
 
 func (s sight) count(event string) (n int) {

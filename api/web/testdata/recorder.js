@@ -1,5 +1,5 @@
 // Records what the component does.
-window.seen = { events: [], said: [], clicks: 0, submits: 0, fetches: 0, restored: false };
+window.seen = { events: [], said: [], clicks: 0, submits: 0, fetches: 0 };
 
 for (const name of ["start", "tick", "end"]) {
   document.addEventListener(`mailgate-${name}`, ({ detail }) => {
@@ -12,7 +12,6 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   seen.submits++;
 });
-addEventListener("pageshow", (event) => { seen.restored = event.persisted; });
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("resend")?.addEventListener("click", () => seen.clicks++);
 });
@@ -43,7 +42,6 @@ window.look = () => {
     held: button?.getAttribute("aria-disabled") === "true",
     disabled: button?.disabled ?? false,
     waiting: element.waiting && element.hasAttribute("waiting"),
-    remaining: element.remaining,
     focused: document.activeElement === button,
     ...seen,
   };
