@@ -43,17 +43,18 @@ race:
 
 # Each kind of fault once, for two seconds, with programs that have no race detector.
 campaign:
-	$(GO) test -count 1 ./faults -run TestCampaign -seeds 1 -at-once 14
+	$(GO) test -count 1 -parallel 14 ./faults -seeds 1
 
 long: needs ## tests with long random histories and races, and builds for macOS and Windows
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/mailgate
 	MAILGATE_TEST_LONG=1 $(GO) test -race -timeout 60m ./...
+	$(GO) test -race -count 1 -parallel 8 -timeout 60m ./faults -seeds 4
 
 # The programs have no race detector here, so that the load is heavy and their memory is
 # what users see. `make long` has it.
 faults: needs ## causes every kind of fault under load, 20 to 50 times, in an hour and a half
-	$(GO) test -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 6
+	$(GO) test -v -count 1 -parallel 6 -timeout 4h ./faults -full -seeds 20
 
 soak: needs ## causes random faults for FOR (30m), and checks that memory stays level
 	$(GO) test -v -count 1 -timeout 0 ./faults -run TestSoak -for $(FOR)

@@ -33,12 +33,12 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 // checkReady refuses while the server drains, or the stores cannot be used.
 func (s *Server) checkReady() error {
 	if s.draining.Load() {
-		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
+		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: soon}
 	}
 	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
-		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: storeRetry,
+		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: soon,
 			cause: fmt.Errorf("checking whether the stores are ready: %w", err)}
 	}
 	return nil

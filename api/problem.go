@@ -51,12 +51,8 @@ var (
 	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )
 
-// The Retry-After of failures, in milliseconds.
-const (
-	storeRetry = 1000
-	relayRetry = 10_000
-	busyRetry  = 1000
-)
+// soon is the Retry-After of what may be over in a moment, in milliseconds.
+const soon = 1000
 
 // problem is an error with its answer. The caller sees all of it except the cause, which is logged.
 type problem struct {
@@ -92,7 +88,7 @@ func problemOf(err error) *problem {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
-		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
+		return &problem{kind: storeUnavailable, retryAfter: soon, cause: err}
 	}
 	return &problem{kind: internal, cause: err}
 }
@@ -181,7 +177,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	verdict := p.quota.report(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
+		b.Any("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }

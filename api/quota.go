@@ -90,7 +90,7 @@ func (q *quota) others() (all []wire.Limit) {
 	return all
 }
 
-// violated names the limits that are reached, of the rules that refuse.
+// violated names the limits that are reached, of the rules that refuse; own are those of q.own.
 func (q *quota) violated(own []wire.Limit) []string {
 	all := q.others()
 	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {

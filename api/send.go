@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -61,64 +59,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	if len(wrong) > 0 {
 		return invalidFields(wrong)
 	}
-	return s.send(c, s.delivery.Attempt(r.id), &body)
-}
-
-// sendOnce sends under an Idempotency-Key. An invalid request leaves its key unused, so that it can be
-// corrected and sent under the same one. But a request whose template is gone or has changed may have
-// been sent before a reload: it gets the first answer then.
-func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fieldProblem) error {
-	r := requestOf(c)
-	if !onlyTemplate(wrong) {
-		return invalidFields(wrong)
-	}
-	name := idempotency.Name{Caller: r.callerName(), Key: key}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request(sendRoute, c.Request().Body()))
-	switch {
-	case len(wrong) > 0 && isMismatch(err):
-		return invalidFields(wrong)
-	case err != nil:
-		return s.notSent(r, rules.Send{}, err)
-	case replay != nil:
-		s.replay(c, replay)
-		return nil
-	case len(wrong) > 0 && !attempt.MayHaveLeft():
-		return s.notSent(r, rules.Send{}, attempt.Refuse(invalidFields(wrong)))
-	}
-	err = s.send(c, attempt, body)
-	if attempt.Answered() {
-		if err != nil {
-			err = s.fail(c, err)
-		}
-		attempt.Finish(answerOf(c))
-	}
-	return err
-}
-
-// sendRoute is the route of sends in fingerprints.
-const sendRoute = "POST /send-code"
-
-// onlyTemplate reports whether a request may have been valid before a reload.
-func onlyTemplate(wrong []fieldProblem) bool {
-	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
-}
-
-func isMismatch(err error) bool {
-	e, ok := errors.AsType[*delivery.Error](err)
-	return ok && e.Kind == delivery.Mismatch
-}
-
-// readKey returns the request's Idempotency-Key, or "".
-func readKey(c *fiber.Ctx) (key string, err error) {
-	fields := c.Request().Header.PeekAll("Idempotency-Key")
-	if len(fields) == 0 {
-		return "", nil
-	}
-	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
-	if err != nil {
-		return "", &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
-	}
-	return key, nil
+	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
 }
 
 // mail returns the mail that a valid body asks for.
@@ -194,7 +135,7 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	if body.Purpose != nil {
 		send.Purpose = *body.Purpose
 	}
-	result, err := attempt.Send(r.ctx, send)
+	result, err := attempt.Send(send)
 	if err != nil {
 		return s.notSent(r, traits, err)
 	}
@@ -206,23 +147,21 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
-	kind  *kind
-	retry int64 // milliseconds, if no better time is known
-	quota bool  // the answer has the limits
+	kind   *kind
+	retry  int64  // milliseconds, if no better time is known
+	quota  bool   // the answer has the limits
+	detail string // instead of the kind's
 }{
 	delivery.Rejected:    {kind: recipientRejected, quota: true},
-	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
-	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
-	delivery.Busy:        {kind: busy, retry: busyRetry},
-	delivery.Storage:     {kind: storeUnavailable, retry: storeRetry},
-	delivery.InFlight:    {kind: keyInFlight, retry: 1},
+	delivery.Unavailable: {kind: relayUnavailable, retry: 10_000},
+	delivery.Deferred:    {kind: relayUnavailable, retry: 10_000, detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."},
+	delivery.Busy:        {kind: busy, retry: soon},
+	delivery.Storage:     {kind: storeUnavailable, retry: soon, detail: "The storage cannot be read or written. Nothing was sent."},
+	delivery.InFlight:    {kind: keyInFlight, retry: soon},
 	delivery.Mismatch:    {kind: keyMismatch},
 	delivery.Unknown:     {kind: deliveryUnknown, quota: true},
 	delivery.Failed:      {kind: internal},
 }
-
-// inFlightRetry is the longest Retry-After for an attempt in progress, in milliseconds.
-const inFlightRetry = 1000
 
 // notSent maps an error of package delivery to its answer.
 func (s *Server) notSent(r *request, traits rules.Send, err error) error {
@@ -236,20 +175,10 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
 	}
 	known := sendProblems[e.Kind]
-	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
+	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
 		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
 		q.id, p.quota = e.Result.ID, q
-	}
-	switch e.Kind {
-	case delivery.InFlight:
-		p.retryAfter = min(p.retryAfter, inFlightRetry)
-	case delivery.Busy:
-		p.retryAfter = max(p.retryAfter, busyRetry)
-	case delivery.Storage:
-		p.detail = "The storage cannot be read or written. Nothing was sent."
-	case delivery.Deferred:
-		p.detail = "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
@@ -300,31 +229,3 @@ const (
 	outcomeSent     = "sent"
 	outcomeReplayed = "replayed"
 )
-
-// keptHeaders are those of an answer that a retry gets as well.
-var keptHeaders = []string{fiber.HeaderContentType, wire.RateLimitPolicyHeader, wire.RateLimitHeader}
-
-// answerOf returns the answer that was written, to be kept for retries.
-func answerOf(c *fiber.Ctx) idempotency.Answer {
-	response := c.Response()
-	answer := idempotency.Answer{Status: response.StatusCode(), Body: bytes.Clone(response.Body())}
-	for name, value := range response.Header.All() {
-		if slices.Contains(keptHeaders, string(name)) {
-			answer.Header = append(answer.Header, idempotency.Field{Name: string(name), Value: string(value)})
-		}
-	}
-	return answer
-}
-
-// replay answers a retry with the first answer.
-func (s *Server) replay(c *fiber.Ctx, first *idempotency.Answer) {
-	r := requestOf(c)
-	s.metrics.sent(outcomeReplayed)
-	r.replayed, r.problem = true, problemIn(first.Body)
-	for _, field := range first.Header {
-		set(c, field.Name, field.Value)
-	}
-	set(c, "Idempotent-Replayed", "true")
-	c.Status(first.Status)
-	c.Response().SetBodyRaw(first.Body)
-}

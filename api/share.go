@@ -61,7 +61,7 @@ func (s *Server) takeKeyless(r *request) bool {
 }
 
 func tooManyWithoutKey() *problem {
-	return &problem{kind: busy, retryAfter: busyRetry, detail: "Too many requests without a valid key are in progress. This one had no effect."}
+	return &problem{kind: busy, retryAfter: soon, detail: "Too many requests without a valid key are in progress. This one had no effect."}
 }
 
 // caller is what the requests under one key's name use, so that none uses everything.
@@ -123,7 +123,7 @@ func (s *Server) tooMany(c *fiber.Ctx) error {
 	if c.Route().Path == "/send-code" {
 		s.metrics.sent(string(delivery.Busy))
 	}
-	return &problem{kind: busy, retryAfter: busyRetry,
+	return &problem{kind: busy, retryAfter: soon,
 		detail: "Too many requests with this key are in progress. This one had no effect and was not charged."}
 }
 

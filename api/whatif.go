@@ -80,7 +80,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 		return invalidField("tiers", "invalid", sentence(err.Error()))
 	}
 	if !s.trying.TryLock() {
-		return &problem{kind: trialUnderWay, retryAfter: busyRetry}
+		return &problem{kind: trialUnderWay, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
 	t := newTrial(policy)

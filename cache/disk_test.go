@@ -149,30 +149,6 @@ func killed(t *testing.T, dir string, writes int) (keys []string) {
 	return keys
 }
 
-func TestOpen_AfterKill_HasEveryAcknowledgedWrite(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		writeUntilKilled(t, dir)
-	}
-	dir := t.TempDir()
-	for round := range 4 {
-		keys := killed(t, dir, 500*(round+1))
-		var log bytes.Buffer
-		s, err := Open(Options{Dir: dir, Log: logTo(&log)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range keys {
-			expect(t, s.Table("t"), key, "of "+key)
-		}
-		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "are lost") {
-			t.Errorf("the log does not speak of a loss: %s", &log)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Damage is done to a directory that was closed, and to one of a process that was killed.
 func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 	if dir := servertest.ChildDir(); dir != "" {

@@ -74,14 +74,14 @@ func TestVerify_RightWrongAndUsedCodes(t *testing.T) {
 	c := newClient(t, s.URL)
 	must(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
 	guess := client.Guess{Email: to, Code: s.code(to), Purpose: "sign-up"}
-	var incorrect *client.CodeIncorrectError
-	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: guess.Code}); !errors.As(err, &incorrect) || incorrect.AttemptsLeft != 4 {
+	var problem *client.APIError
+	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: guess.Code}); !errors.As(err, &problem) || problem.Kind != client.CodeIncorrect || problem.AttemptsLeft != 4 {
 		t.Errorf("without its purpose: %v", err)
 	}
 	if err := c.Verify(t.Context(), guess); err != nil {
 		t.Errorf("right: %v", err)
 	}
-	if err := c.Verify(t.Context(), guess); !errors.Is(err, client.ErrCodeExpired) {
+	if err := c.Verify(t.Context(), guess); !errors.As(err, &problem) || problem.Kind != client.CodeExpired {
 		t.Errorf("used: %v", err)
 	}
 }

@@ -29,23 +29,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("limit %s of rule %s reached, retry in %v", token(e.Limit), token(e.Rule), e.Wait)
 }
 
-// CodeIncorrectError is the error of [Client.Verify] for a wrong code.
-type CodeIncorrectError struct {
-	AttemptsLeft int
-	RequestID    string
-}
-
-func (e *CodeIncorrectError) Error() string {
-	return fmt.Sprintf("wrong code, %d attempts left", e.AttemptsLeft)
-}
-
-var (
-	// ErrCodeExpired is the error of [Client.Verify] when no code of the address can be used: all
-	// are expired or used, or none was sent.
-	ErrCodeExpired = errors.New("no usable code")
-	// ErrUnreadable is the error for a 200 that is not an answer of mailgate.
-	ErrUnreadable = errors.New("unreadable answer")
-)
+// ErrUnreadable is the error for a 200 that is not an answer of mailgate.
+var ErrUnreadable = errors.New("unreadable answer")
 
 // Kind is the last part of a problem's type in openapi.yaml, which lists all of them.
 type Kind string
@@ -55,6 +40,8 @@ const (
 	Invalid           Kind = "invalid"               // see Fields
 	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
 	UnknownAction     Kind = "unknown-action"        // the operator set no such action
+	CodeIncorrect     Kind = "code-incorrect"        // see AttemptsLeft
+	CodeExpired       Kind = "code-expired"          // all codes of the address are expired or used, or none was sent
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // not sent
 	DeliveryUnknown   Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
@@ -64,7 +51,7 @@ const (
 	KeyInFlight       Kind = "idempotency-in-flight" // the first request under the key is in progress
 )
 
-// APIError is an answer other than success, a limit, or a wrong or expired code.
+// APIError is an answer other than success or a limit.
 type APIError struct {
 	Kind       Kind // empty if something other than mailgate answered, such as a proxy
 	Status     int  // of HTTP
@@ -75,6 +62,8 @@ type APIError struct {
 	Quota      *Quota        // the mailbox's, if the send was charged
 	RetryAfter time.Duration // 0 if the server did not say
 	RequestID  string        // in mailgate's log
+
+	AttemptsLeft int // of CodeIncorrect
 }
 
 // Field is an invalid field of a request.
@@ -177,15 +166,10 @@ func (a *answer) problem(response *http.Response) error {
 		return &LimitError{a.quota(), a.Violated, a.Detail, p.RequestID}
 	}
 	kind, ok := strings.CutPrefix(a.Type, "urn:mailgate:problem:")
-	switch {
-	case !ok:
+	if !ok {
 		return p
-	case kind == "code-incorrect":
-		return &CodeIncorrectError{a.AttemptsLeft, p.RequestID}
-	case kind == "code-expired":
-		return ErrCodeExpired
 	}
-	p.Kind, p.Fields, p.SMTP, p.ID = Kind(kind), a.Errors, a.SMTP, a.ID
+	p.Kind, p.Fields, p.SMTP, p.ID, p.AttemptsLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.AttemptsLeft
 	if a.decided() {
 		quota := a.quota()
 		p.Quota = &quota

@@ -43,13 +43,14 @@ func ExampleClient_Verify() {
 	}
 	code := server.code("dan@example.com") // as the visitor types it
 	for range 2 {
-		var incorrect *client.CodeIncorrectError
-		switch err := gate.Verify(ctx, client.Guess{Email: "dan@example.com", Code: code}); {
+		err := gate.Verify(ctx, client.Guess{Email: "dan@example.com", Code: code})
+		var problem *client.APIError
+		switch {
 		case err == nil:
 			fmt.Println("right")
-		case errors.As(err, &incorrect):
-			fmt.Println("wrong, attempts left:", incorrect.AttemptsLeft)
-		case errors.Is(err, client.ErrCodeExpired):
+		case errors.As(err, &problem) && problem.Kind == client.CodeIncorrect:
+			fmt.Println("wrong, attempts left:", problem.AttemptsLeft)
+		case errors.As(err, &problem) && problem.Kind == client.CodeExpired:
 			fmt.Println("used or expired")
 		default:
 			fmt.Println(err)

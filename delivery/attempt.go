@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -22,7 +23,7 @@ type state int8
 const (
 	begun      state = iota // nothing is charged
 	charged                 // the rules have admitted the send
-	handedOver              // the mail may leave, unless that could not be recorded
+	handedOver              // the email may leave, unless that could not be recorded
 	answered                // the outcome is final, and its answer is to be kept
 	freed                   // the charge is refunded, and the key is free after it
 )
@@ -38,10 +39,12 @@ var transitions = map[state][]state{
 // Send.
 type Attempt struct {
 	service   *Service
+	ctx       context.Context                 // of the request
+	durable   func(ctx context.Context) error // waits until the lease, the charge and the code are
 	requestID string
 	state     state
 	from      state       // before state
-	id        throttle.ID // of what is charged, and of the mail
+	id        throttle.ID // of what is charged, and of the email
 
 	keyed    bool // it has a lease
 	lease    idempotency.Lease
@@ -49,18 +52,21 @@ type Attempt struct {
 	alone    bool        // begun without the records that are shared with other nodes
 
 	charges []rules.Charge
-	code    string // issued for the mail
+	code    string // issued for the email
 }
 
-// Attempt begins a send without a key. The id of the request is for the log.
-func (s *Service) Attempt(requestID string) *Attempt {
-	return &Attempt{service: s, requestID: requestID, id: throttle.NewID()}
+// Attempt begins a send without a key, which ends with ctx at the latest. The id of the request is
+// for the log.
+func (s *Service) Attempt(ctx context.Context, requestID string) *Attempt {
+	ctx, durable := cache.Batch(ctx)
+	return &Attempt{service: s, ctx: ctx, durable: durable, requestID: requestID, id: throttle.NewID()}
 }
 
 // Begin begins a send under a key, which needs Options.Requests. It returns an attempt, or the
 // answer to an earlier one, or an *Error.
 func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
-	o, err := s.o.Requests.Begin(ctx, name, body)
+	a := s.Attempt(ctx, requestID)
+	o, err := s.o.Requests.Begin(a.ctx, name, body)
 	if err != nil {
 		if !errors.Is(err, throttle.ErrUnchanged) {
 			// It may have begun all the same. That is undone within the request or not at all.
@@ -68,10 +74,7 @@ func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.
 		}
 		return nil, nil, failure(err)
 	}
-	a := &Attempt{
-		service: s, requestID: requestID, id: o.Lease.AdmissionID(),
-		keyed: true, lease: o.Lease, previous: o.Previous, alone: o.Alone,
-	}
+	a.id, a.keyed, a.lease, a.previous, a.alone = o.Lease.AdmissionID(), true, o.Lease, o.Previous, o.Alone
 	switch o.State {
 	case idempotency.Started:
 		return a, nil, nil
@@ -83,7 +86,7 @@ func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.
 	case idempotency.Mismatch:
 		return nil, nil, &Error{Kind: Mismatch}
 	}
-	return nil, nil, &Error{Kind: InFlight, RetryAfter: o.RetryAfter}
+	return nil, nil, &Error{Kind: InFlight}
 }
 
 func (a *Attempt) move(to state) {
@@ -93,7 +96,7 @@ func (a *Attempt) move(to state) {
 	a.from, a.state = a.state, to
 }
 
-// MayHaveLeft reports whether the mail of the attempt may have left.
+// MayHaveLeft reports whether the email of the attempt may have left.
 func (a *Attempt) MayHaveLeft() bool { return a.state == handedOver || a.state == answered }
 
 // Answered reports whether the outcome is final and its answer is to be kept, for Finish.
@@ -117,13 +120,13 @@ func (a *Attempt) Refuse(refusal error) error {
 	return refusal
 }
 
-// handOver records that the mail may leave from now on.
-func (a *Attempt) handOver(ctx context.Context) error {
+// handOver records that the email may leave from now on.
+func (a *Attempt) handOver() error {
 	a.move(handedOver)
 	if !a.keyed {
 		return nil
 	}
-	ok, err := a.service.o.Requests.HandOver(ctx, a.lease)
+	ok, err := a.service.o.Requests.HandOver(a.ctx, a.lease)
 	if err == nil && !ok {
 		err = errTaken
 	}

@@ -40,7 +40,7 @@ type Metrics struct {
 	Refunds   *prometheus.CounterVec // by RefundDone and RefundGivenUp
 }
 
-// Service sends mails and checks codes. It may be used by any number of goroutines.
+// Service sends emails and checks codes. It may be used by any number of goroutines.
 type Service struct {
 	o       Options
 	refunds *refunds

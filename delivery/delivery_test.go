@@ -148,7 +148,7 @@ func (l limiters) used(t *testing.T) string {
 
 var key = idempotency.Name{Caller: "shop", Key: "k"}
 
-// What came of a mail decides what stays charged, whether the key is free, and whether the
+// What came of an email decides what stays charged, whether the key is free, and whether the
 // answer is kept.
 func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
 	failed := func(o relay.Outcome) error { return &relay.Error{Outcome: o} }
@@ -177,7 +177,7 @@ func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = attempt.Send(t.Context(), q)
+			_, err = attempt.Send(q)
 			if kind := kindOf(err); kind != tt.kind || attempt.Answered() != tt.keeps || l.used(t) != tt.used {
 				t.Errorf("%q, keeps %t, used %s", kind, attempt.Answered(), l.used(t))
 			}
@@ -209,7 +209,7 @@ func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := attempt.Send(t.Context(), q); err != nil || l.used(t) != "1 1 2" {
+	if _, err := attempt.Send(q); err != nil || l.used(t) != "1 1 2" {
 		t.Errorf("%v, used %s", err, l.used(t))
 	}
 }
@@ -221,10 +221,10 @@ func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
 	late, _, _ := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
 	b.now.Add(lease)
 	next, _, _ := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
-	if _, err := next.Send(t.Context(), q); err != nil {
+	if _, err := next.Send(q); err != nil {
 		t.Fatal(err)
 	}
-	_, err := late.Send(t.Context(), q)
+	_, err := late.Send(q)
 	if kindOf(err) != Unknown || late.Answered() || b.relay.committed != 1 || b.relay.aborted != 2 || l.used(t) != "1 1 1" {
 		t.Errorf("%v, answered %t, %d sent, %d aborted, used %s", err, late.Answered(), b.relay.committed, b.relay.aborted, l.used(t))
 	}
@@ -277,10 +277,10 @@ func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	must(lock.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := b.Attempt("r").Send(ctx, q)
+	_, err := b.Attempt(ctx, "r").Send(q)
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
-		t.Errorf("%v; %d transactions, %d mails", err, b.relay.aborted, b.relay.committed)
+		t.Errorf("%v; %d transactions, %d emails", err, b.relay.aborted, b.relay.committed)
 	}
 	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)
 }
@@ -328,7 +328,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	b.relay.begin = &relay.Error{Outcome: relay.Rejected}
 	q, _ := b.send()
 	first, _, _ := b.Begin(t.Context(), "the first", key, idempotency.Fingerprint{})
-	_, _ = first.Send(t.Context(), q)
+	_, _ = first.Send(q)
 	b.now.Add(lease)
 	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
-// Package delivery mails codes and checks them. It knows neither HTTP nor SMTP: a caller asks
+// Package delivery emails codes and checks them. It knows neither HTTP nor SMTP: a caller asks
 // for a [Send], and gets a [Result] or an [Error] whose [Kind] says what became of the mail.
 //
-//	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(requestID)
-//	result, err := attempt.Send(ctx, send)
+//	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(ctx, requestID)
+//	result, err := attempt.Send(send)
 //	if attempt.Answered() {
 //		attempt.Finish(answer) // the caller's answer to result or err
 //	}
@@ -20,14 +20,14 @@
 //
 // # What is charged
 //
-// A mail that certainly never left is refunded: its quota, its code and its key. One that
+// An email that certainly never left is refunded: its quota, its code and its key. One that
 // may have left stays charged, and its answer is kept, so that no retry sends it again.
 // Rejected and unknown are final in the same way.
 //
 // # Crashes
 //
 // A key whose attempt was killed is in flight until its lease ends. A retry then starts anew
-// if the mail was not handed over, and first refunds what the exact rules were charged. If
-// it was handed over, the mail may have left: the answer is Unknown, and nothing is sent. An
+// if the email was not handed over, and first refunds what the exact rules were charged. If
+// it was handed over, the email may have left: the answer is Unknown, and nothing is sent. An
 // attempt that resumes after its lease cannot hand over, and refunds its own charge.
 package delivery

@@ -13,7 +13,7 @@ type Kind string
 const (
 	// Limited: a limit is reached. Result.Decision says which, and how long to wait.
 	Limited Kind = "denied"
-	// Rejected: a relay refused the mail for good. The send stays charged.
+	// Rejected: a relay refused the email for good. The send stays charged.
 	Rejected Kind = "rejected"
 	// Unavailable: no relay accepted the mail. It certainly never left, as with all kinds below
 	// but Unknown and Failed.
@@ -29,9 +29,9 @@ const (
 	InFlight Kind = "in-flight"
 	// Mismatch: the key was used for another request.
 	Mismatch Kind = "mismatch"
-	// Unknown: the mail may have left, and no relay has said so. The send stays charged.
+	// Unknown: the email may have left, and no relay has said so. The send stays charged.
 	Unknown Kind = "unknown"
-	// Failed: a fault of the program. If the mail may have left the send stays charged.
+	// Failed: a fault of the program. If the email may have left the send stays charged.
 	Failed Kind = "failed"
 )
 
@@ -43,7 +43,7 @@ type Error struct {
 	// Reply is what the relay said, where it said something.
 	Reply *relay.Reply
 	// Result is as far as the send came. With Limited, Rejected and Unknown it has the
-	// Decision. Its ID is that of the mail that may have left, or would have been sent.
+	// Decision. Its ID is that of the email that may have left, or would have been sent.
 	Result Result
 	Err    error
 }

@@ -26,7 +26,7 @@ const (
 	RefundGivenUp = "given-up"
 )
 
-// refunds refunds charges for mail that certainly never left, and then frees the
+// refunds refunds charges for email that certainly never left, and then frees the
 // key of its attempt; it also keeps answers. What fails is tried again in the background.
 type refunds struct {
 	o         Options

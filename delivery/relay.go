@@ -7,20 +7,20 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// Relay opens transactions; [FromRelays] makes one. After an error of Begin the mail
+// Relay opens transactions; [FromRelays] makes one. After an error of Begin the email
 // certainly never left, or was rejected. An error of Commit that package relay does not know
-// counts as a mail that may have left.
+// counts as an email that may have left.
 type Relay interface {
 	Begin(ctx context.Context, from, to address.Address) (Transaction, error)
 }
 
-// Transaction is a mail that a relay is ready for; *relay.Tx is one.
+// Transaction is an email that a relay is ready for; *relay.Tx is one.
 type Transaction interface {
 	Commit(text []byte) (relay.Receipt, error)
 	Abort()
 }
 
-// FromRelays returns the Relay that hands mails to relays.
+// FromRelays returns the Relay that hands emails to relays.
 func FromRelays(relays *relay.Relays) Relay { return smtp{relays} }
 
 type smtp struct{ relays *relay.Relays }

@@ -1,12 +1,10 @@
 package delivery
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -14,7 +12,7 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// Send is a mail that is asked for. Its fields have been validated.
+// Send is an email that is asked for. Its fields have been validated.
 type Send struct {
 	Rules    *rules.Set
 	Composer *message.Composer
@@ -27,7 +25,7 @@ type Send struct {
 	Decided func()
 }
 
-// Result is a mail that a relay has accepted.
+// Result is an email that a relay has accepted.
 type Result struct {
 	ID        throttle.ID
 	MessageID string
@@ -35,13 +33,12 @@ type Result struct {
 	Decision  rules.Decision
 }
 
-// Send sends the mail. The error is an *Error.
-func (a *Attempt) Send(ctx context.Context, q Send) (Result, error) {
+// Send sends the email. The error is an *Error.
+func (a *Attempt) Send(q Send) (Result, error) {
 	if a.state == handedOver {
-		return Result{}, a.mayHaveLeft(ctx, q, errUnknown)
+		return Result{}, a.mayHaveLeft(q, errUnknown)
 	}
-	ctx, durable := cache.Batch(ctx) // what is charged and the code are written together
-	result, err := a.take(ctx, q)
+	result, err := a.take(q)
 	if err != nil {
 		return Result{}, err
 	}
@@ -49,21 +46,21 @@ func (a *Attempt) Send(ctx context.Context, q Send) (Result, error) {
 		q.decided()
 	}
 	var mail message.Message
-	err = a.service.wait(ctx, result.Decision.Delay)
+	err = a.service.wait(a.ctx, result.Decision.Delay)
 	if err == nil {
-		mail, err = a.compose(ctx, q, &result)
+		mail, err = a.compose(q, &result)
 	}
 	if err == nil {
-		if err = durable(ctx); err != nil {
+		if err = a.durable(a.ctx); err != nil {
 			err = throttle.Unavailable("keeping what was charged", err)
 		}
 	}
 	if err == nil {
 		q.decided()
-		err = a.mail(ctx, mail)
+		err = a.mail(mail)
 	}
 	if err != nil {
-		return Result{}, a.settle(ctx, q, result, err)
+		return Result{}, a.settle(q, result, err)
 	}
 	a.move(answered)
 	return result, nil
@@ -77,15 +74,15 @@ func (q *Send) decided() {
 
 // take asks the rules and charges them. What may be charged although nothing is sent is given
 // back in the background, and the key is free after that.
-func (a *Attempt) take(ctx context.Context, q Send) (Result, error) {
+func (a *Attempt) take(q Send) (Result, error) {
 	if a.previous != (throttle.ID{}) {
-		left, err := q.Rules.Release(ctx, q.Rules.ExactCharges(q.Traits, a.previous))
+		left, err := q.Rules.Release(a.ctx, q.Rules.ExactCharges(q.Traits, a.previous))
 		if err != nil {
 			return Result{}, a.notAdmitted(q, left, failure(err))
 		}
 	}
 	began := time.Now()
-	d, err := q.Rules.Take(ctx, q.Traits, a.id)
+	d, err := q.Rules.Take(a.ctx, q.Traits, a.id)
 	a.service.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	if err != nil {
 		return Result{}, a.notAdmitted(q, d.Charges, failure(err))
@@ -114,12 +111,12 @@ func (a *Attempt) notAdmitted(q Send, owed []rules.Charge, e *Error) error {
 	return e
 }
 
-// compose makes the mail, with a code unless the caller gave one.
-func (a *Attempt) compose(ctx context.Context, q Send, result *Result) (message.Message, error) {
+// compose makes the email, with a code unless the caller gave one.
+func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
 	if mail.Code == "" {
-		if err := a.issue(ctx, q, result); err != nil {
+		if err := a.issue(q, result); err != nil {
 			return message.Message{}, err
 		}
 		mail.Code, mail.ExpiresInMS = a.code, result.ExpiresIn
@@ -129,13 +126,13 @@ func (a *Attempt) compose(ctx context.Context, q Send, result *Result) (message.
 	return composed, err
 }
 
-// mail hands the mail to a relay.
-func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
+// mail hands the email to a relay.
+func (a *Attempt) mail(mail message.Message) error {
 	began := time.Now()
-	tx, err := a.service.o.Relay.Begin(ctx, mail.From, mail.To)
+	tx, err := a.service.o.Relay.Begin(a.ctx, mail.From, mail.To)
 	if err == nil {
 		defer tx.Abort() // does nothing after Commit
-		if err := a.handOver(ctx); err != nil {
+		if err := a.handOver(); err != nil {
 			return err
 		}
 		_, err = tx.Commit(mail.Bytes)
@@ -144,21 +141,21 @@ func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
 	return err
 }
 
-// issue makes a code, which is right before the mail leaves: the visitor may be quick.
-func (a *Attempt) issue(ctx context.Context, q Send, result *Result) (err error) {
+// issue makes a code, which is right before the email leaves: the visitor may be quick.
+func (a *Attempt) issue(q Send, result *Result) (err error) {
 	codes := a.service.o.Codes
 	if codes == nil {
 		a.code, result.ExpiresIn = verify.NewCode(), verify.DefaultLifetime
 		return nil
 	}
 	result.ExpiresIn = codes.Lifetime()
-	a.code, err = codes.Issue(ctx, recipient(q.Mail.To, q.Purpose))
+	a.code, err = codes.Issue(a.ctx, recipient(q.Mail.To, q.Purpose))
 	return err
 }
 
 // settle ends a send that was charged and not accepted. What certainly never left is given
 // back before it is answered, if the store can be written.
-func (a *Attempt) settle(ctx context.Context, q Send, result Result, err error) error {
+func (a *Attempt) settle(q Send, result Result, err error) error {
 	e := failure(err)
 	e.Result = result
 	if a.stays(e) {
@@ -172,13 +169,13 @@ func (a *Attempt) settle(ctx context.Context, q Send, result Result, err error) 
 	a.move(freed)
 	a.service.refunds.now(a.refund(q, owed))
 	if errors.Is(err, errTaken) {
-		return a.mayHaveLeft(ctx, q, errTaken)
+		return a.mayHaveLeft(q, errTaken)
 	}
 	return e
 }
 
-// stays reports whether the send stays charged: the relay refused the mail for good, or the
-// mail may have left. An error that is not known proves nothing.
+// stays reports whether the send stays charged: the relay refused the email for good, or the
+// email may have left. An error that is not known proves nothing.
 func (a *Attempt) stays(e *Error) bool {
 	switch e.Kind {
 	case Rejected:
@@ -189,10 +186,10 @@ func (a *Attempt) stays(e *Error) bool {
 	return false
 }
 
-// mayHaveLeft is the answer about a mail that another attempt under the key has handed over, or
+// mayHaveLeft is the answer about an email that another attempt under the key has handed over, or
 // may have. Where the rules cannot be asked there is no answer to keep.
-func (a *Attempt) mayHaveLeft(ctx context.Context, q Send, why error) error {
-	d, err := q.Rules.Peek(ctx, q.Traits)
+func (a *Attempt) mayHaveLeft(q Send, why error) error {
+	d, err := q.Rules.Peek(a.ctx, q.Traits)
 	if err != nil {
 		return failure(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/internal/redistest"
 )
 
 // finals asks for the final state of some mailboxes and of all subjects of the action. Refunds may
@@ -108,17 +107,9 @@ func (s *rig) search(logs map[string]string, secret map[string]bool) (found []ju
 
 // redisLogs are the logs of the servers that hold something.
 func (s *rig) redisLogs() map[string]string {
-	var servers []*redistest.Server
-	switch {
-	case s.alone != nil:
-		servers = append(servers, s.alone)
-	case s.cluster != nil:
-		servers = append(append(servers, s.cluster.Masters...), s.cluster.Replicas...)
-	case s.sentinel != nil:
-		servers = append(servers, s.sentinel.Master, s.sentinel.Replica)
-	}
+	masters, replicas := s.servers()
 	logs := map[string]string{}
-	for _, server := range servers {
+	for _, server := range slices.Concat(masters, replicas) {
 		logs["redis at "+server.Addr] = filepath.Join(server.Dir, "redis.log")
 	}
 	return logs

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
@@ -9,35 +10,29 @@ import (
 // kind is one sort of fault: what it needs, how it is injected and repaired, what effect shows
 // that it reached the programs, and what is allowed meanwhile.
 type kind struct {
-	name string
-	// store is what the histories are kept in, nodes how many share it (3), environ
-	// further settings; disks gives each a disk for what it does alone; within is a
-	// command that runs each node, program another build of it, tls has the relay spoken to
-	// under TLS, and spare has another behind it, whatever the seed says.
+	name    string
 	store   store
-	nodes   int
-	environ []string
-	disks   bool
-	within  func(*rig) []string
-	program func() (string, error)
-	tls     bool
-	spare   bool
-	// solo says that the kind leaves no time on the machine for another run. Its runs come
-	// first, one after the other, and stay short.
-	solo bool
+	nodes   int                    // that share the store; 3 if 0
+	environ []string               // further settings
+	within  func(*rig) []string    // a command that runs each node
+	program func() (string, error) // another build of mailgate
+	tls     bool                   // the relay is spoken to under TLS
+	spare   bool                   // another relay is behind it, whatever the seed says
+	solo    bool                   // it leaves no time on the machine for other runs
 
 	terms judge.Terms
 	// hold is how long the fault lasts, where it is not as long as the shape has it.
 	hold func(shape) time.Duration
 	// rest is how much longer than usual nodes may take to be healthy after the repair, such as
-	// for the rest of a relay's open circuit breaker.
+	// while a relay's circuit breaker is open.
 	rest func(held time.Duration) time.Duration
 
-	effect         effect
-	inject, repair func(*rig)
-	needs          func() string // why the kind cannot be had here, or nothing
-	length         int           // those with more begin first
+	effect effect
+	inject func(*rig) (repair func())
 }
+
+// kinds are all of them, those first that take longest.
+var kinds = slices.Concat(redisKinds, relayKinds(), processKinds, overloadKinds)
 
 // healthyWithin is how soon after the repair all nodes must be healthy.
 const healthyWithin = 5 * time.Second
@@ -58,10 +53,8 @@ var (
 	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, effect: 15 * time.Second, after: 3 * time.Second, looks: 400, full: true}
 )
 
-// kinds are all of them.
-func kinds() (all []*kind) {
-	for _, some := range [][]*kind{relayKinds, processKinds, redisKinds, overloadKinds} {
-		all = append(all, some...)
-	}
-	return all
-}
+// noTime is for faults that are over once injected.
+func noTime(shape) time.Duration { return 0 }
+
+// noRepair is for faults that need none.
+func noRepair() {}

@@ -18,12 +18,11 @@ import (
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
 // must not decide without Redis: a mailbox, or an Idempotency-Key, gets one email at most.
 var overloadKinds = []*kind{
-	overload("flood-metrics", flooded, flood(200, "", "GET /metrics")),
-	overload("flood-docs", flooded, flood(600, "", "GET /docs", "GET /openapi.yaml", "GET /countdown.js", "GET /admin", "GET /readyz", "GET /nowhere")),
-	overload("flood-countdown", flooded, flood(1500, "", "GET /countdown/abc")),
+	overload("flood-without-key", flooded, flood(1500, "", "GET /metrics", "GET /docs", "GET /openapi.yaml", "GET /countdown.js",
+		"GET /countdown/abc", "GET /admin", "GET /readyz", "GET /nowhere")),
 	overload("flood-key", flooded, flood(300, floodKey, "POST /verify-code")),
-	overload("pause", slow, pauseNodes),
-	yielding(overload("neighbour", slow, takeProcessors)),
+	overload("pause", slow, (*rig).pauseNodes),
+	yielding(overload("neighbour", slow, (*rig).takeProcessors)),
 }
 
 // floodKey is an API key of its own, so that the limits of one key spare the other callers.
@@ -31,12 +30,11 @@ const floodKey = "flood-Hush-7f3b-9d21-c460"
 
 // overload is a kind with the default timeout, alone on the machine. A node that is too late
 // to read a request closes its connection, so some calls may have no answer.
-func overload(name string, seen effect, inject func(*rig)) *kind {
+func overload(name string, seen effect, inject func(*rig) func()) *kind {
 	return &kind{
-		name: name, store: onRedis, disks: true, solo: true, hold: noTime, effect: seen,
+		name: name, store: onRedis, solo: true, hold: noTime, effect: seen, inject: inject,
 		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
-		inject:  inject, repair: (*rig).repairByUndo,
 	}
 }
 
@@ -81,8 +79,8 @@ func (s *rig) burst(number int) {
 // flood has callers repeat the requests, one each, to each node as fast as they are answered.
 // With a key the body is invalid: such requests are the fastest to repeat, and ask nothing of
 // Redis.
-func flood(callers int, key string, requests ...string) func(*rig) {
-	return func(s *rig) {
+func flood(callers int, key string, requests ...string) func(*rig) func() {
+	return func(s *rig) func() {
 		quit := make(chan struct{})
 		var clients []*fasthttp.HostClient
 		var ended sync.WaitGroup
@@ -93,16 +91,17 @@ func flood(callers int, key string, requests ...string) func(*rig) {
 				ended.Go(func() { s.repeatUntil(quit, client, requests[i%len(requests)], key) })
 			}
 		}
-		s.undo = sync.OnceFunc(func() {
+		end := sync.OnceFunc(func() {
 			close(quit)
 			ended.Wait()
 			for _, client := range clients {
 				client.CloseIdleConnections()
 			}
 		})
-		s.t.Cleanup(s.undo)
+		s.t.Cleanup(end)
 		servertest.Eventually(s.t, "the flood to be answered", func() bool { return s.flooding.Load() >= int64(callers) })
 		s.bursts()
+		return end
 	}
 }
 
@@ -133,17 +132,16 @@ func (s *rig) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, reque
 }
 
 // flooded: the flood was answered.
-func flooded(r *running) func() bool {
-	before := r.flooding.Load()
-	return func() bool { return r.flooding.Load() > before }
+func flooded(s *rig) func() bool {
+	before := s.flooding.Load()
+	return func() bool { return s.flooding.Load() > before }
 }
 
 // slow: an answer took longer than any does on a machine with time for it.
 var slow = answers(func(c *judge.Call) bool { return c.Span.To-c.Span.From >= 200 })
 
 // pauseNodes stops all nodes for 400 ms in each burst, soon after its begin.
-func pauseNodes(s *rig) {
-	s.undo = func() {}
+func (s *rig) pauseNodes() func() {
 	for i := range burstCount {
 		s.burst(i)
 		time.Sleep(s.randomly(40 * time.Millisecond))
@@ -156,25 +154,25 @@ func pauseNodes(s *rig) {
 		}
 		time.Sleep(burstEvery)
 	}
+	return noRepair
 }
 
 // takeProcessors has busy processes compete with the nodes.
-func takeProcessors(s *rig) {
-	var busy []*node
+func (s *rig) takeProcessors() func() {
+	var busy []*exec.Cmd
 	for range 2 * runtime.NumCPU() {
-		one := &node{t: s.t, cmd: exec.Command("sh", "-c", "while :; do :; done"), exited: make(chan struct{})}
-		started := make(chan error)
-		go live(one.cmd, started, one.exited)
-		if err := <-started; err != nil {
+		one := exec.Command("sh", "-c", "while :; do :; done")
+		if _, err := servertest.StartProcess(one); err != nil {
 			s.t.Fatal(err)
 		}
-		s.t.Cleanup(one.kill)
 		busy = append(busy, one)
 	}
-	s.undo = func() {
+	end := sync.OnceFunc(func() {
 		for _, one := range busy {
-			one.kill()
+			_ = one.Process.Kill()
 		}
-	}
+	})
+	s.t.Cleanup(end)
 	s.bursts()
+	return end
 }

@@ -2,11 +2,7 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/redistest"
@@ -33,53 +29,30 @@ var (
 
 // redisKinds are the faults of Redis and of the way there.
 var redisKinds = []*kind{
-	{name: "redis-killed", store: onRedis, terms: away, effect: degrades,
-		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
-	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, effect: degrades,
-		inject: func(s *rig) { s.alone.Pause() }, repair: func(s *rig) { s.alone.Resume() }},
-	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, effect: degrades,
-		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
-	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, effect: noStore,
-		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
-	{name: "redis-partition", store: behindProxy, terms: hangs, effect: degrades,
-		inject: func(s *rig) { s.proxy.Swallow() }, repair: func(s *rig) { s.proxy.Pass() }},
-	{name: "redis-refused", store: behindProxy, terms: away, effect: degrades,
-		inject: func(s *rig) { s.proxy.Refuse() }, repair: func(s *rig) { s.proxy.Pass() }},
+	{name: "cluster-promotion", store: onCluster, terms: forgets, hold: noTime, effect: promotes, inject: (*rig).killMaster},
+	{name: "cluster-stopped", store: onCluster, terms: forgets, hold: longStop, effect: degrades, inject: (*rig).pauseMaster},
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, hold: noTime, effect: errs(moving...), inject: (*rig).moveSlots},
+	{name: "sentinel-failover", store: onSentinel, terms: forgets, hold: noTime, effect: promotes, inject: (*rig).failOver},
+	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, effect: lagsBehind, inject: (*rig).pauseReplica},
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, effect: noStore, inject: (*rig).pauseReplica},
+	{name: "redis-killed", store: onRedis, terms: away, effect: degrades, inject: (*rig).killRedis},
+	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, effect: noStore, inject: (*rig).killRedis},
+	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, effect: degrades, inject: (*rig).pauseRedis},
+	{name: "redis-partition", store: behindProxy, terms: hangs, effect: degrades, inject: proxied((*redistest.FaultyProxy).Swallow)},
+	{name: "redis-refused", store: behindProxy, terms: away, effect: degrades, inject: proxied((*redistest.FaultyProxy).Refuse)},
 	{name: "redis-reply-cut", store: behindProxy, terms: late, effect: losesReplies,
-		inject: func(s *rig) { s.proxy.CutReplies(5, "evalsha") }, repair: func(s *rig) { s.proxy.Pass() }},
+		inject: proxied(func(p *redistest.FaultyProxy) { p.CutReplies(5, "evalsha") })},
 	{name: "redis-reply-dropped", store: behindProxy, terms: late, effect: losesReplies,
-		inject: func(s *rig) { s.proxy.DropReplies(5, "evalsha") }, repair: func(s *rig) { s.proxy.Pass() }},
-	{name: "redis-script-flush", store: onRedis, terms: quiet, effect: errs("NOSCRIPT"),
-		inject: func(s *rig) { s.tell(s.alone, "SCRIPT", "FLUSH") }, repair: func(*rig) {}},
-	{name: "redis-full", store: onRedis, terms: away, effect: degrades,
-		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
-		repair: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
-	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades,
-		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "1") },
-		repair: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "0") }},
-	{name: "redis-auth", store: withPassword, terms: away, effect: degrades,
-		inject: (*rig).changePassword, repair: (*rig).repairByUndo},
-	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff,
-		inject: (*rig).setRedisClock, repair: (*rig).repairByUndo},
-	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, effect: lagsBehind,
-		inject: func(s *rig) { s.sentinel.Replica.Pause() }, repair: func(s *rig) { s.sentinel.Replica.Resume() }},
-	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, effect: noStore,
-		inject: func(s *rig) { s.sentinel.Replica.Pause() }, repair: func(s *rig) { s.sentinel.Replica.Resume() }},
-	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, effect: promotes,
-		inject: func(s *rig) { s.sentinel.Failover() }, repair: func(s *rig) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
-	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime, effect: promotes,
-		inject: (*rig).killMaster, repair: (*rig).repairByUndo},
-	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop, effect: degrades,
-		inject: (*rig).pauseMaster, repair: (*rig).repairByUndo},
-	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, effect: errs(moving...),
-		inject: (*rig).moveSlots, repair: func(*rig) {}},
+		inject: proxied(func(p *redistest.FaultyProxy) { p.DropReplies(5, "evalsha") })},
+	{name: "redis-script-flush", store: onRedis, terms: quiet, effect: errs("NOSCRIPT"), inject: (*rig).flushScripts},
+	{name: "redis-full", store: onRedis, terms: away, effect: degrades, inject: configured("maxmemory")},
+	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades, inject: configured("min-replicas-to-write")},
+	{name: "redis-auth", store: withPassword, terms: away, effect: degrades, inject: (*rig).changePassword},
+	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff, inject: (*rig).setRedisClock},
 }
 
 // moving are the answers that tell callers of a slot that it is elsewhere.
 var moving = []string{"MOVED", "ASK"}
-
-// noTime is for faults that are over once injected.
-func noTime(shape) time.Duration { return 0 }
 
 // longStop is for a server that is stopped for long.
 func longStop(sh shape) time.Duration {
@@ -89,10 +62,52 @@ func longStop(sh shape) time.Duration {
 	return sh.hold
 }
 
-// tell has a server carry out a command.
-func (s *rig) tell(server *redistest.Server, command ...any) {
-	s.t.Helper()
-	if err := server.Client().Do(context.Background(), command...).Err(); err != nil {
+func (s *rig) killRedis() func() {
+	s.alone.Kill()
+	return s.alone.Restart
+}
+
+func (s *rig) pauseRedis() func() {
+	s.alone.Pause()
+	return s.alone.Resume
+}
+
+func (s *rig) pauseReplica() func() {
+	s.sentinel.Replica.Pause()
+	return s.sentinel.Replica.Resume
+}
+
+func (s *rig) failOver() func() {
+	s.sentinel.Failover()
+	return func() {
+		s.sentinel.Replica.Restart()
+		s.sentinel.AwaitReplica()
+	}
+}
+
+func proxied(fault func(*redistest.FaultyProxy)) func(*rig) func() {
+	return func(s *rig) func() {
+		fault(s.proxy)
+		return s.proxy.Pass
+	}
+}
+
+func (s *rig) flushScripts() func() {
+	s.tell("SCRIPT", "FLUSH")
+	return noRepair
+}
+
+// configured sets a setting of the server to 1, which makes it refuse writes, and back to 0.
+func configured(setting string) func(*rig) func() {
+	return func(s *rig) func() {
+		s.tell("CONFIG", "SET", setting, "1")
+		return func() { s.tell("CONFIG", "SET", setting, "0") }
+	}
+}
+
+// tell has the server carry out a command.
+func (s *rig) tell(command ...any) {
+	if err := s.alone.Client().Do(context.Background(), command...).Err(); err != nil {
 		s.t.Fatalf("%v: %v", command, err)
 	}
 }
@@ -103,20 +118,8 @@ func withPassword(s *rig) []string {
 	return inRedis(s.alone.URL())
 }
 
-// withClock is a single server whose clock can be set.
-func withClock(s *rig) []string {
-	s.alone, s.setRedis = redistest.WithClock(s.t)
-	return inRedis(s.alone.URL())
-}
-
-// setRedisClock sets the server's clock 90 s ahead or back.
-func (s *rig) setRedisClock() {
-	s.setRedis([]time.Duration{90 * time.Second, -90 * time.Second}[s.rng.IntN(2)])
-	s.undo = func() { s.setRedis(0) }
-}
-
 // changePassword has the server ask for another password, also on open connections.
-func (s *rig) changePassword() {
+func (s *rig) changePassword() func() {
 	ctx := context.Background()
 	connection := s.alone.Client().Conn() // its password is still the right one
 	change := func(to string) {
@@ -128,28 +131,40 @@ func (s *rig) changePassword() {
 		}
 	}
 	change("Hush-after")
-	s.undo = func() {
+	return func() {
 		change("Hush-before")
 		connection.Close()
 	}
 }
 
+// withClock is a single server whose clock can be set.
+func withClock(s *rig) []string {
+	s.alone, s.setRedis = redistest.WithClock(s.t)
+	return inRedis(s.alone.URL())
+}
+
+// setRedisClock sets the server's clock 90 s ahead or back.
+func (s *rig) setRedisClock() func() {
+	s.setRedis([]time.Duration{90 * time.Second, -90 * time.Second}[s.rng.IntN(2)])
+	return func() { s.setRedis(0) }
+}
+
 // killMaster kills a master of the cluster and waits until its replica is the master.
-func (s *rig) killMaster() {
+func (s *rig) killMaster() func() {
 	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
 	victim.Kill()
 	s.cluster.AwaitReady()
-	s.undo = func() {
+	return func() {
 		victim.Restart()
 		s.cluster.AwaitReady()
 	}
 }
 
-// pauseMaster has a master rig still, for so long that its replica may take over.
-func (s *rig) pauseMaster() {
+// pauseMaster stops a master for so long that its replica may take over.
+func (s *rig) pauseMaster() func() {
 	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
 	victim.Pause()
-	s.undo = func() {
+	return func() {
 		victim.Resume()
 		s.cluster.AwaitReady()
 	}
@@ -157,47 +172,18 @@ func (s *rig) pauseMaster() {
 
 // moveSlots moves slots that have keys from one master to another, until some callers have met
 // one that is moving: a slot has few keys, and is not always asked for just then.
-func (s *rig) moveSlots() {
+func (s *rig) moveSlots() func() {
 	from, to := s.cluster.Masters[0], s.cluster.Masters[1]
-	ctx := context.Background()
 	before := s.refused(moving...)
 	for moved := 0; moved < 6 || moved < 100 && s.refused(moving...) == before; moved++ {
-		key, err := from.Client().RandomKey(ctx).Result()
+		key, err := from.Client().RandomKey(context.Background()).Result()
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.moveSlot(ctx, key, from, to)
+		s.cluster.BeginMigration(key, from, to)
+		time.Sleep(100 * time.Millisecond) // so that callers meet a slot that is moving
+		s.cluster.MoveKeys(key, from, to)
+		s.cluster.FinishMigration(key, from, to)
 	}
-}
-
-func (s *rig) moveSlot(ctx context.Context, key string, from, to *redistest.Server) {
-	slot := int(from.Client().ClusterKeySlot(ctx, key).Val())
-	s.cluster.BeginMigration(key, from, to)
-	time.Sleep(100 * time.Millisecond) // so that callers meet a slot that is moving
-	for {
-		keys, err := from.Client().ClusterGetKeysInSlot(ctx, slot, 100).Result()
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if len(keys) == 0 {
-			break
-		}
-		// MoveKey wants the key to be there, and one may expire or be given back meanwhile.
-		s.migrate(ctx, keys, from, to)
-	}
-	s.cluster.FinishMigration(key, from, to)
-}
-
-func (s *rig) migrate(ctx context.Context, keys []string, from, to *redistest.Server) {
-	host, port, err := net.SplitHostPort(to.Addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	command := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
-	for _, key := range keys {
-		command = append(command, key)
-	}
-	if err := from.Client().Do(ctx, command...).Err(); err != nil && err != redis.Nil {
-		s.t.Fatal(fmt.Errorf("moving keys: %w", err))
-	}
+	return noRepair
 }

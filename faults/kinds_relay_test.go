@@ -8,50 +8,43 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// relayKinds are the faults of the relay. Whether there is another behind it is up to the
-// seed.
-var relayKinds = []*kind{
-	relayKind("relay-silent-banner", plays(fault.Silence, fault.Banner)),
-	relayKind("relay-silent-ehlo", plays(fault.Silence, fault.EHLO)),
-	relayKind("relay-silent-rcpt", plays(fault.Silence, fault.RCPT)),
-	relayKind("relay-silent-dot", plays(fault.Silence, fault.Dot)),
-	relayKind("relay-reset-dot", plays(fault.Reset, fault.Dot)),
-	relayKind("relay-421", plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
-	rejecting(relayKind("relay-5xx", plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot))),
-	relayKind("relay-barred", plays(fault.Barred, everyStep...)),
-	spared(relayKind("relay-barred-spare", plays(fault.Barred, everyStep...))),
-	relayKind("relay-drip", plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
-	overTLS(relayKind("relay-no-starttls", (*rig).stripSTARTTLS)),
-	overTLS(relayKind("relay-bad-certificate", (*rig).showBadCertificate)),
-}
-
-func relayKind(name string, inject func(*rig)) *kind {
-	return &kind{name: name, store: onRedis, terms: judge.Terms{Fails: noRelay}, effect: troubles, inject: inject, repair: (*rig).repairRelay, rest: relayRest}
-}
-
-// noRelay are the answers of a node that has no working relay, or lost it in a send.
-var noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
-
-// rejecting is for a relay that refuses emails for good.
-func rejecting(k *kind) *kind {
-	k.terms.Fails = append([]string{"recipient-rejected"}, noRelay...)
-	return k
-}
+var (
+	// noRelay are the answers of a node that has no working relay, or lost it in a send.
+	noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
+	// rejected are those of a relay that refuses emails for good.
+	rejected = append([]string{"recipient-rejected"}, noRelay...)
+	// spared are those where another relay is handed all that the first does not take. What was
+	// on its way when that one cut its connections may have left.
+	spared = []string{"delivery-unknown"}
+)
 
 // everyStep are the steps at which a relay can refuse a client. That says nothing about the
 // recipient.
 var everyStep = []fault.Step{fault.Banner, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}
 
-// spared is for a relay with another behind it, which is handed all that the first does not
-// take. What was on its way when that one cut its connections may have left.
-func spared(k *kind) *kind {
-	k.spare, k.terms.Fails = true, []string{"delivery-unknown"}
-	return k
-}
-
-func overTLS(k *kind) *kind {
-	k.tls = true
-	return k
+// relayKinds are the faults of the relay. Whether there is another behind it is up to the seed.
+func relayKinds() []*kind {
+	all := []*kind{
+		{name: "relay-silent-banner", inject: plays(fault.Silence, fault.Banner)},
+		{name: "relay-silent-ehlo", inject: plays(fault.Silence, fault.EHLO)},
+		{name: "relay-silent-rcpt", inject: plays(fault.Silence, fault.RCPT)},
+		{name: "relay-silent-dot", inject: plays(fault.Silence, fault.Dot)},
+		{name: "relay-drip", inject: plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
+		{name: "relay-reset-dot", inject: plays(fault.Reset, fault.Dot)},
+		{name: "relay-421", inject: plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
+		{name: "relay-5xx", terms: judge.Terms{Fails: rejected}, inject: plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
+		{name: "relay-barred", inject: plays(fault.Barred, everyStep...)},
+		{name: "relay-barred-spare", spare: true, terms: judge.Terms{Fails: spared}, inject: plays(fault.Barred, everyStep...)},
+		{name: "relay-no-starttls", tls: true, inject: (*rig).stripSTARTTLS},
+		{name: "relay-bad-certificate", tls: true, inject: (*rig).showBadCertificate},
+	}
+	for _, k := range all {
+		k.store, k.effect, k.rest = onRedis, troubles, relayRest
+		if k.terms.Fails == nil {
+			k.terms.Fails = noRelay
+		}
+	}
+	return all
 }
 
 // relayRest is how long a relay may not be tried after it has failed for so long: each
@@ -66,37 +59,39 @@ func relayRest(held time.Duration) time.Duration {
 
 // plays makes the relay fail in one way, at a step that the seed chooses. What is under
 // way there meets the fault too, or only new connections do.
-func plays(how fault.Kind, steps ...fault.Step) func(*rig) {
-	return func(s *rig) {
+func plays(how fault.Kind, steps ...fault.Step) func(*rig) func() {
+	return func(s *rig) func() {
 		at := steps[s.rng.IntN(len(steps))]
-		s.relays.first.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
-		if at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0 {
-			s.relays.first.Cut()
-		}
+		return s.play(fault.Script{At: at, Kind: how, DripEvery: time.Second}, at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0)
 	}
 }
 
-// repairRelay acts as a relay that was restarted.
-func (s *rig) repairRelay() {
-	script := fault.Script{}
-	if s.trust != nil {
-		script.TLS = s.certificate()
-	}
+// play gives the relay a script, and may cut its connections. The repair acts as a relay that was
+// restarted.
+func (s *rig) play(script fault.Script, cut bool) (repair func()) {
 	s.relays.first.Play(script)
-	s.relays.first.Cut()
+	if cut {
+		s.relays.first.Cut()
+	}
+	return func() {
+		script := fault.Script{}
+		if s.trust != nil {
+			script.TLS = s.certificate()
+		}
+		s.relays.first.Play(script)
+		s.relays.first.Cut()
+	}
 }
 
-func (s *rig) stripSTARTTLS() {
-	s.relays.first.Play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true})
-	s.relays.first.Cut()
+func (s *rig) stripSTARTTLS() func() {
+	return s.play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true}, true)
 }
 
 // showBadCertificate presents one that has expired, or is not trusted.
-func (s *rig) showBadCertificate() {
+func (s *rig) showBadCertificate() func() {
 	by, until := s.trust, time.Now().UnixMilli()-60_000
 	if s.rng.IntN(2) == 0 {
 		by, until = servertest.NewAuthority(s.t), until+3_600_000
 	}
-	s.relays.first.Play(fault.Script{TLS: s.signed(by, until)})
-	s.relays.first.Cut()
+	return s.play(fault.Script{TLS: signed(by, until)}, true)
 }

@@ -20,7 +20,7 @@ type load struct {
 	token string     // in every name of this run
 	made  int        // names so far
 	ends  sync.WaitGroup
-	quit  chan struct{}
+	halt  func()
 
 	mu     sync.Mutex
 	calls  []judge.Call
@@ -43,30 +43,17 @@ const (
 
 func newLoad(s *rig, seed uint64) *load {
 	return &load{
-		rig: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
+		rig: s, rng: rand.New(rand.NewPCG(seed, 1)),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
 }
 
 // run begins so many requests a second until stop.
-func (l *load) run(rate int) {
-	l.ends.Go(func() {
-		tick := time.NewTicker(time.Second / time.Duration(rate))
-		defer tick.Stop()
-		for {
-			select {
-			case <-l.quit:
-				return
-			case <-tick.C:
-				l.begin()
-			}
-		}
-	})
-}
+func (l *load) run(rate int) { l.halt = repeat(time.Second/time.Duration(rate), l.begin) }
 
 // stop begins nothing more, and returns when all has been answered.
 func (l *load) stop() {
-	close(l.quit)
+	l.halt()
 	l.ends.Wait()
 }
 

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -30,21 +30,50 @@ const (
 	inEverySecret = "Hush"
 )
 
+// built is where programs are built.
+var built string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		panic(err)
+	}
+	built = dir
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
+}
+
 // mailgate builds the program once.
 var mailgate = sync.OnceValues(func() (string, error) { return build("mailgate") })
-
-// built is where programs are built; TestMain makes and removes it.
-var built string
 
 // build has the race detector in the program if it is in the tests.
 func build(name string, flags ...string) (string, error) {
 	program := filepath.Join(built, name)
-	arguments := append(append([]string{"build", "-race=" + raced(), "-o", program}, flags...), "../cmd/mailgate")
+	arguments := slices.Concat([]string{"build", "-race=" + raced(), "-o", program}, flags, []string{"../cmd/mailgate"})
 	if out, err := exec.Command("go", arguments...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building mailgate: %w\n%s", err, out)
 	}
 	return program, nil
 }
+
+// skewed builds a mailgate whose clock can be set apart from the machine's: its wall clock is that
+// of testdata/clock.go. The monotonic clock continues, as it does when a machine's clock is set.
+var skewed = sync.OnceValues(func() (string, error) {
+	clock, err := filepath.Abs("../cmd/mailgate/clock.go")
+	if err != nil {
+		return "", err
+	}
+	ahead, err := filepath.Abs("testdata/clock.go")
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(built, "overlay.json")
+	if err := os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, clock, ahead), 0o600); err != nil {
+		return "", err
+	}
+	return build("mailgate-skewed", "-overlay", overlay)
+})
 
 func raced() string {
 	info, _ := debug.ReadBuildInfo()
@@ -67,7 +96,7 @@ type node struct {
 	url     atomic.Pointer[string]
 
 	cmd    *exec.Cmd
-	exited chan struct{}
+	exited <-chan struct{}
 }
 
 var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
@@ -86,28 +115,10 @@ func (n *node) start() {
 	}
 	n.cmd = exec.Command(n.command[0], n.command[1:]...)
 	n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.environ, log, log
-	n.exited = make(chan struct{})
-	started := make(chan error)
-	go live(n.cmd, started, n.exited)
-	if err := <-started; err != nil {
+	if n.exited, err = servertest.StartProcess(n.cmd); err != nil {
 		n.t.Fatalf("starting node %d: %v", n.number, err)
 	}
 	servertest.Eventually(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
-}
-
-// live starts a process and stays with it until it has ended. The process dies with the
-// thread that started it, which this goroutine keeps to itself: a campaign that is killed
-// leaves nothing behind.
-func live(cmd *exec.Cmd, started chan<- error, exited chan<- struct{}) {
-	runtime.LockOSThread()
-	cmd.SysProcAttr = servertest.DieWithParent()
-	err := cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	_ = cmd.Wait() // the status is asked for where it matters
-	close(exited)
 }
 
 // serves looks for the address in what was logged since the start.
@@ -137,36 +148,32 @@ func (n *node) signal(signal os.Signal) {
 	}
 }
 
-// end waits for the node's end and returns its exit status, -1 for a signal.
-func (n *node) end() int {
-	n.t.Helper()
+// hasEnded waits until the node has ended.
+func (n *node) hasEnded(within time.Duration) bool {
 	select {
 	case <-n.exited:
-		return n.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		n.t.Errorf("node %d does not end", n.number)
-		return -2
+		return true
+	case <-time.After(within):
+		return false
 	}
 }
 
 func (n *node) kill() {
 	n.signal(syscall.SIGKILL)
-	n.end()
+	if !n.hasEnded(patience) {
+		n.t.Errorf("node %d does not end", n.number)
+	}
 }
 
 // stop ends the node in good order, and complains if there is none.
 func (n *node) stop() {
 	n.t.Helper()
 	n.signal(syscall.SIGTERM)
-	select {
-	case <-n.exited:
-	case <-time.After(stopWithin):
+	if !n.hasEnded(stopWithin) {
 		n.signal(syscall.SIGQUIT) // so that it says what it is waiting for
-		n.end()
+		n.hasEnded(patience)
 		n.t.Errorf("node %d did not end within %v; in the end its log says:\n%s", n.number, stopWithin, n.logTail())
-		return
-	}
-	if status := n.end(); status != 0 {
+	} else if status := n.cmd.ProcessState.ExitCode(); status != 0 {
 		n.t.Errorf("node %d ended with status %d:\n%s", n.number, status, n.logTail())
 	}
 }

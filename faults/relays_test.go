@@ -7,11 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -19,8 +16,7 @@ import (
 // A relays is what the relays have received, collected as it comes.
 type relays struct {
 	first *fault.Server
-	spare *sandbox.Server  // nil: there is none
-	exim  *mailtest.Server // nil: there is none
+	spare *sandbox.Server // nil: there is none
 
 	mu        sync.Mutex
 	mails     []judge.Mail
@@ -46,17 +42,6 @@ func (p *relays) collect() {
 			p.seen = m.ID
 			p.take(m.To[0], m.Raw, judge.Mail{At: m.ReceivedMS})
 		}
-	}
-}
-
-// empty takes in, when all is over, what lies in the mailbox of a real mail server. When
-// it came is not known there; windows are far longer than a run.
-func (p *relays) empty(t testing.TB) {
-	if p.exim == nil {
-		return
-	}
-	for _, m := range p.exim.Mails(t) {
-		p.take(m.To, m.Text, judge.Mail{At: time.Now().UnixMilli()})
 	}
 }
 

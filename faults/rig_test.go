@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -43,9 +43,14 @@ type rig struct {
 	sentinel *redistest.SentinelServers
 	setRedis func(ahead time.Duration) // the server's clock
 
-	strained   bool              // the machine was too busy
+	figuresBefore, goroutinesBefore []judge.Figure // the load
+	stopCollecting, stopWatching    func()
+	faults, held                    []judge.Span
+	recoveries                      []recovery
+
+	noEffect   []judge.Violation // faults
 	unanswered []judge.Violation // nodes that did not answer about the final state
-	undo       func()            // the repair that an injection has prepared
+	strained   bool              // the machine was too busy
 	flooding   atomic.Int64      // answers that a flood has had
 }
 
@@ -76,7 +81,7 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 		s.action = actions[0]
 	}
 	relays := s.startRelays(k)
-	environ := append([]string{
+	environ := slices.Concat([]string{
 		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
 		"MAILGATE_API_KEYS=app:" + apiKey,
@@ -88,8 +93,7 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 		"MAILGATE_GUESSES=a=3/10m",
 		"MAILGATE_RULES=" + s.rules(),
 		"MAILGATE_LOOKUP_RATE=0",
-	}, k.store(s)...)
-	environ = append(environ, k.environ...)
+	}, k.store(s), k.environ)
 	s.startNodes(k, environ)
 	return s
 }
@@ -105,13 +109,18 @@ func (s *rig) rules() string {
 }
 
 // startRelays starts the relay that has the faults, and where the seed or the kind says so
-// another behind it: under TLS a real mail server, too.
+// another behind it.
 func (s *rig) startRelays(k *kind) (urls []string) {
 	script := fault.Script{}
 	url := "smtp://%s?tls=none"
 	if k.tls {
+		s.trust = servertest.NewAuthority(s.t)
+		file := filepath.Join(s.dir, "ca.pem")
+		if err := os.WriteFile(file, s.trust.PEM(), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
 		script.TLS = s.certificate()
-		url = "smtp://%s?ca=" + filepath.Join(s.dir, "ca.pem")
+		url = "smtp://%s?ca=" + file
 	}
 	relay, err := fault.Start(script)
 	if err != nil {
@@ -120,12 +129,7 @@ func (s *rig) startRelays(k *kind) (urls []string) {
 	s.t.Cleanup(func() { relay.Close() })
 	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
 	urls = []string{fmt.Sprintf(url, relay.Addr())}
-	behind := s.rng.IntN(3)
-	if behind == 1 && k.tls {
-		s.relays.exim = mailtest.Start(s.t, mailtest.Options{})
-		urls = append(urls, s.relays.exim.STARTTLS())
-	}
-	if behind == 0 || k.spare {
+	if s.rng.IntN(3) == 0 || k.spare {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
 			s.t.Fatal(err)
@@ -139,26 +143,12 @@ func (s *rig) startRelays(k *kind) (urls []string) {
 
 // certificate is one that the nodes trust.
 func (s *rig) certificate() *tls.Config {
-	now := time.Now().UnixMilli()
-	if s.trust == nil {
-		s.trust = servertest.NewAuthority(s.t)
-		if err := os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.trust.PEM(), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return s.signed(s.trust, now+3_600_000)
+	return signed(s.trust, time.Now().UnixMilli()+3_600_000)
 }
 
 // signed is a certificate that this authority gives, valid until then.
-func (s *rig) signed(by *servertest.Authority, until int64) *tls.Config {
+func signed(by *servertest.Authority, until int64) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
-}
-
-// hasOwnTerms reports whether a setting says where a node keeps its history, or that it keeps none
-// of its own.
-func hasOwnTerms(setting string) bool {
-	return slices.ContainsFunc([]string{"MAILGATE_DATA_DIR=", "MAILGATE_REDIS_CONFIRM=", "MAILGATE_ON_STORE_OUTAGE=refuse"},
-		func(prefix string) bool { return strings.HasPrefix(setting, prefix) })
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {
@@ -170,15 +160,11 @@ func (s *rig) startNodes(k *kind, environ []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	count := k.nodes
-	if count == 0 {
-		count = 3
-	}
-	for i := range count {
+	for i := range cmp.Or(k.nodes, 3) {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
-		n.environ = append(append([]string{}, environ...), "CLOCK_AHEAD_FILE="+s.clock(i))
-		if k.disks || !slices.ContainsFunc(environ, hasOwnTerms) { // or it would refuse while Redis is away
-			n.environ = append(n.environ, "MAILGATE_DATA_DIR="+filepath.Join(s.dir, fmt.Sprintf("alone%d", i)))
+		n.environ = append(slices.Clone(environ), "CLOCK_AHEAD_FILE="+s.clock(i))
+		if !k.terms.Refuses { // else it keeps no history of its own
+			n.environ = append(n.environ, "MAILGATE_DATA_DIR="+s.data(i))
 		}
 		if k.within != nil {
 			n.command = append(k.within(s), n.command...)
@@ -188,6 +174,9 @@ func (s *rig) startNodes(k *kind, environ []string) {
 		s.t.Cleanup(n.kill)
 	}
 }
+
+// data is the data directory of a node.
+func (s *rig) data(node int) string { return filepath.Join(s.dir, fmt.Sprintf("data%d", node)) }
 
 // clock is the file that says how many seconds ahead a node's clock is, for programs
 // that look at it.
@@ -201,8 +190,8 @@ func (s *rig) randomly(longest time.Duration) time.Duration {
 // node is any of the nodes.
 func (s *rig) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
 
-// onDisk is this machine's disk, for a single node.
-func onDisk(s *rig) []string { return []string{"MAILGATE_DATA_DIR=" + filepath.Join(s.dir, "data")} }
+// onDisk is the disk of the one node.
+func onDisk(*rig) []string { return nil }
 
 // inRedis are the settings of a history in Redis. The timeout is one for machines that
 // have much else to do.
@@ -220,9 +209,9 @@ func onRedis(s *rig) []string {
 // it flushes every second it may put the writing off while the drive is busy.
 var kept = []string{"appendonly yes", "appendfsync no"}
 
-// behindProxy is a single server behind a proxy.
+// behindProxy is the same behind a proxy.
 func behindProxy(s *rig) []string {
-	s.alone = redistest.Alone(s.t)
+	onRedis(s)
 	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
 	return inRedis(s.proxy.URL())
 }

@@ -29,95 +29,107 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 		choice = policies[:2] // one email; three, of which an Idempotency-Key allows one
 	}
 	s := newRig(t, k, choice[int(seed)%len(choice)], seed, sh)
-	r := s.begin()
+	s.begin()
 	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
 	if k.hold != nil {
 		held = k.hold(sh)
 	}
-	healed := r.injectFault(k, held)
+	healed := s.injectFault(k, held)
 	time.Sleep(sh.after)
-	return r.finish(k.terms, healed)
+	return s.finish(k.terms, healed)
 }
 
-// running is a run in progress.
-type running struct {
-	*rig
-	before         []judge.Figure
-	goroutines     []judge.Figure
-	stopCollecting func()
-	stopWatching   func() bool
-	faults, held   []judge.Span
-	recoveries     []recovery
-	noEffect       []judge.Violation
-}
-
-func (s *rig) begin() *running {
-	r := &running{rig: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+// begin begins the load, and what goes on beside it.
+func (s *rig) begin() {
+	s.figuresBefore, s.goroutinesBefore = s.figures(), s.goroutines()
+	s.stopCollecting = repeat(100*time.Millisecond, s.relays.collect)
+	s.stopWatching = repeat(nap, s.watchMachine())
 	s.load.run(s.shape.rate)
-	return r
+}
+
+// repeat does something again and again until it is stopped.
+func repeat(every time.Duration, do func()) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				do()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+const (
+	nap = 10 * time.Millisecond
+	// strain is a delay of an overloaded machine: after a few of them a healthy Redis seems not to
+	// answer within its 250 ms.
+	strain = 40 * time.Millisecond
+)
+
+// watchMachine looks how late it is called, and so whether the machine has so much else to do that
+// a store cannot answer in time.
+func (s *rig) watchMachine() func() {
+	last := time.Now()
+	return func() {
+		s.strained = s.strained || time.Since(last) > nap+strain
+		last = time.Now()
+	}
 }
 
 // injectFault injects a fault, repairs it after a while, and returns when all nodes are healthy
 // again, and how long that took.
-func (r *running) injectFault(k *kind, held time.Duration) time.Duration {
-	seen := k.effect(r)
+func (s *rig) injectFault(k *kind, held time.Duration) time.Duration {
+	seen := k.effect(s)
 	during := judge.Span{From: time.Now().UnixMilli()}
-	k.inject(r.rig)
+	repair := k.inject(s)
 	struck := time.Now()
 	firm := judge.Span{From: struck.UnixMilli()}
 	time.Sleep(held)
-	r.awaitEffect(k, seen)
+	s.awaitEffect(k, seen)
 	held = time.Since(struck)
 	firm.To = time.Now().UnixMilli()
-	k.repair(r.rig)
-	recoveries := r.awaitHealth(k, held)
+	repair()
+	recoveries := s.awaitHealth(k, held)
 	during.To = time.Now().UnixMilli()
-	r.faults, r.held, r.recoveries = append(r.faults, during), append(r.held, firm), append(r.recoveries, recoveries...)
+	s.faults, s.held, s.recoveries = append(s.faults, during), append(s.held, firm), append(s.recoveries, recoveries...)
 	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
 }
 
 // finish ends a run and judges it.
-func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
-	s := r.rig
+func (s *rig) finish(terms judge.Terms, healed time.Duration) outcome {
 	s.load.stop()
 	found := s.awaitEmptyJournals()
-	r.stopCollecting()
-	s.relays.empty(s.t)
-	record := s.record(terms, r.faults)
-	record.Held = r.held
+	s.stopCollecting()
+	s.relays.collect()
+	record := &judge.Run{
+		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: s.faults, Held: s.held,
+		Calls: s.load.calls, Mails: s.relays.mails,
+	}
 	s.finals(record)
-	s.strained = r.stopWatching()
+	s.stopWatching()
 	record.Strained = s.strained
-	found = append(append(found, r.late()...), r.noEffect...)
 	if !s.strained {
 		found = append(found, s.unanswered...)
 	}
-	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
+	found = slices.Concat(found, s.late(), s.noEffect, s.leftovers())
 	for _, n := range s.nodes {
 		n.stop()
 	}
-	found = append(found, s.searchLogs()...)
-	found = append(append(found, s.relays.wrong...), judge.Judge(record)...)
+	found = slices.Concat(found, s.searchLogs(), s.relays.wrong, judge.Judge(record))
 	return outcome{
 		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
 		degraded: count(record.Calls, func(c *judge.Call) bool { return c.Degraded }),
 		failed: count(record.Calls, func(c *judge.Call) bool {
 			return c.Status == 0 || c.Status >= 500 || c.Kind == "recipient-rejected"
 		}),
-	}
-}
-
-// record is the run for the judge, without the final states.
-func (s *rig) record(terms judge.Terms, during []judge.Span) *judge.Run {
-	l := s.load
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.relays.mu.Lock()
-	defer s.relays.mu.Unlock()
-	return &judge.Run{
-		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
-		Calls: l.calls, Mails: s.relays.mails,
 	}
 }
 
@@ -129,51 +141,6 @@ func count(calls []judge.Call, holds func(*judge.Call) bool) (n int) {
 	}
 	return n
 }
-
-// collecting collects what the relays receive until the returned function is called.
-func (s *rig) collecting() (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				s.relays.collect()
-			case <-quit:
-				s.relays.collect()
-				return
-			}
-		}
-	}()
-	return func() { close(quit); <-done }
-}
-
-// watchMachine looks how late a short sleep ends, and says in the end whether the machine
-// had so much else to do that a store cannot answer in time.
-func (s *rig) watchMachine() (strained func() bool) {
-	quit, latest := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		const nap = 10 * time.Millisecond
-		var most time.Duration
-		for {
-			began := time.Now()
-			select {
-			case <-time.After(nap):
-				most = max(most, time.Since(began)-nap)
-			case <-quit:
-				latest <- most
-				return
-			}
-		}
-	}()
-	return func() bool { close(quit); return <-latest > strain }
-}
-
-// strain is a delay of an overloaded machine: after a few of them a healthy Redis seems not to
-// answer within its 250 ms.
-const strain = 40 * time.Millisecond
 
 // recovery is how long a node took to be healthy again, and how long it may.
 type recovery struct {
@@ -203,9 +170,9 @@ func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
 }
 
 // late are the recoveries that took too long. An overloaded machine has more time.
-func (r *running) late() (found []judge.Violation) {
-	for _, one := range r.recoveries {
-		if r.strained {
+func (s *rig) late() (found []judge.Violation) {
+	for _, one := range s.recoveries {
+		if s.strained {
 			one.limit *= 4
 		}
 		if one.took > one.limit {

@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/internal/redistest"
 )
 
 var (
 	soakFor  = flag.Duration("for", 0, "how long TestSoak takes; without it there is none")
-	soakSeed = flag.Uint64("soak-seed", 1, "which faults TestSoak has, and when")
+	soakSeed = flag.Uint64("seed", 1, "which faults TestSoak has, and when")
 )
 
 // soakKinds are the faults of a soak: those that leave the nodes alive, whose memory it
@@ -44,26 +43,27 @@ func TestSoak(t *testing.T) {
 		t.Skip("make soak runs it")
 	}
 	// On a disk: in memory there is room for all that was admitted in the longest window.
-	base := &kind{name: "soak", store: soSmall, disks: true, terms: judge.Terms{Alone: true, Fails: anything}}
+	base := &kind{name: "soak", store: soSmall, terms: judge.Terms{Alone: true, Fails: anything}}
 	s := newRig(t, base, soakPolicy, *soakSeed, soaked)
-	r := s.begin()
-	memory, heap := make([][]judge.Point, len(s.nodes)), make([][]judge.Point, len(s.nodes))
+	s.begin()
+	memory, heaps := make([][]float64, len(s.nodes)), make([][]float64, len(s.nodes))
 	report := &table{rows: map[string]*row{}}
 	for began := time.Now(); time.Since(began) < *soakFor; {
-		k := kindNamed(soakKinds[s.rng.IntN(len(soakKinds))])
-		healed := r.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
+		name := soakKinds[s.rng.IntN(len(soakKinds))]
+		k := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })]
+		healed := s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
 		report.add(k.name, outcome{healed: healed})
 		time.Sleep(time.Second + s.randomly(4*time.Second))
 		s.weigh("process_resident_memory_bytes", memory)
-		s.weigh("go_memstats_heap_inuse_bytes", heap)
+		s.weigh(heap, heaps)
 	}
-	o := r.finish(base.terms, 0)
+	o := s.finish(base.terms, 0)
 	report.print(os.Stdout)
 	fmt.Printf("%d requests, %d emails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
 	for i, points := range memory {
 		grown := judge.Growth(points)
 		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half, its heap by %.1f MB\n",
-			i, points[len(points)-1].Value/(1<<20), grown/(1<<20), judge.Growth(heap[i])/(1<<20))
+			i, points[len(points)-1]/(1<<20), grown/(1<<20), judge.Growth(heaps[i])/(1<<20))
 		if grown > soakGrowth {
 			t.Errorf("the memory of node %d grows", i)
 		}
@@ -72,35 +72,17 @@ func TestSoak(t *testing.T) {
 }
 
 // weigh notes a figure of each node, in bytes.
-func (s *rig) weigh(figure string, weights [][]judge.Point) {
+func (s *rig) weigh(figure string, weights [][]float64) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(s.caller, n)
 		if err != nil {
 			s.t.Error(err)
 			continue
 		}
-		weights[i] = append(weights[i], judge.Point{At: time.Now().UnixMilli(), Value: figures[figure]})
+		weights[i] = append(weights[i], figures[figure])
 	}
-}
-
-// keptBehindProxy is a server behind a proxy that keeps what it has.
-func keptBehindProxy(s *rig) []string {
-	s.alone = redistest.Alone(s.t, kept...)
-	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
-	return inRedis(s.proxy.URL())
 }
 
 // soSmall are nodes that remember little, so that their memory finds its level within
 // minutes and not once a hundred thousand mailboxes have come.
-func soSmall(s *rig) []string {
-	return append(keptBehindProxy(s), "MAILGATE_CACHE_BYTES=1MiB")
-}
-
-func kindNamed(name string) *kind {
-	for _, k := range kinds() {
-		if k.name == name {
-			return k
-		}
-	}
-	panic("there is no kind " + name)
-}
+func soSmall(s *rig) []string { return append(behindProxy(s), "MAILGATE_CACHE_BYTES=1MiB") }

@@ -66,7 +66,7 @@ func (r record) begin(l Lease, over token, now, leaseEnds, expires int64) (next 
 	case r.state == answered:
 		return r, Outcome{State: Replay}
 	case now < r.lease:
-		return r, Outcome{State: InFlight, RetryAfter: r.lease - now}
+		return r, Outcome{State: InFlight}
 	}
 	return r, Outcome{State: Unknown, Lease: Lease{name: l.name, body: l.body, token: r.token}}
 }

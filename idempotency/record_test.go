@@ -49,16 +49,16 @@ func TestRecord_EveryTransition(t *testing.T) {
 		{abandoned, mine, 1005, results{"started " + began(1005), "false " + same, kept(1005), "false " + same}},
 		{abandoned, theirs, 1005, results{"started " + began(1005), "false " + same, kept(1005), "false " + same}},
 
-		{begun, mine, 1009, results{"in flight 1 " + same, "true handed over mine until 1109, lease 1010", kept(1009), "true abandoned mine until 1010"}},
+		{begun, mine, 1009, results{"in flight " + same, "true handed over mine until 1109, lease 1010", kept(1009), "true abandoned mine until 1010"}},
 		{begun, mine, 1010, results{"ended " + same, "false " + same, kept(1010), "true abandoned mine until 1010"}},
-		{begun, theirs, 1009, results{"in flight 1 " + same, "false " + same, "false " + same, "false " + same}},
+		{begun, theirs, 1009, results{"in flight " + same, "false " + same, "false " + same, "false " + same}},
 		{begun, theirs, 1010, results{"ended " + same, "false " + same, "false " + same, "false " + same}},
 
-		{handedOver, mine, 1009, results{"in flight 1 " + same, "false " + same, kept(1009), "true abandoned mine until 1100"}},
+		{handedOver, mine, 1009, results{"in flight " + same, "false " + same, kept(1009), "true abandoned mine until 1100"}},
 		{handedOver, mine, 1010, results{"unknown " + same, "false " + same, kept(1010), "true abandoned mine until 1100"}},
-		{handedOver, theirs, 1009, results{"in flight 1 " + same, "false " + same, "false " + same, "false " + same}},
+		{handedOver, theirs, 1009, results{"in flight " + same, "false " + same, "false " + same, "false " + same}},
 		{handedOver, theirs, 1010, results{"unknown " + same, "false " + same, "false " + same, "false " + same}},
-		{handedOver, Lease{}, 1009, results{"in flight 1 " + same, "false " + same, kept(1009), "false " + same}},
+		{handedOver, Lease{}, 1009, results{"in flight " + same, "false " + same, kept(1009), "false " + same}},
 		{handedOver, Lease{}, 1010, results{"unknown " + same, "false " + same, kept(1010), "false " + same}},
 
 		{answered, mine, 1009, results{"replay " + same, "false " + same, "true " + same, "false " + same}},
@@ -110,11 +110,7 @@ func sample(s state, whose Lease) record {
 }
 
 func outcome(o Outcome) string {
-	name := [...]string{"in flight", "started", "replay", "mismatch", "unknown", "ended"}[o.State]
-	if o.State == InFlight {
-		name += fmt.Sprint(" ", o.RetryAfter)
-	}
-	return name
+	return [...]string{"in flight", "started", "replay", "mismatch", "unknown", "ended"}[o.State]
 }
 
 func TestRecord_AnotherBody_Mismatch(t *testing.T) {

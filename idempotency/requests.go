@@ -40,8 +40,6 @@ type Outcome struct {
 	// mail never left. What it may have charged under this id is to be released before this
 	// attempt is charged.
 	Previous throttle.ID
-	// RetryAfter is set with InFlight: how many milliseconds the lease lasts.
-	RetryAfter int64
 	// Answer is set with Replay: the first answer, the caller's to change.
 	Answer Answer
 

@@ -1,7 +1,7 @@
 // The operators' console: signing in and out, and opening what the address of the page names.
 
 import { busy } from "./busy.js";
-import { announce, ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
+import { announce, ask, errorText, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { stopWatching, watchFigures } from "./console_figures.js";
 import { hideMailbox, lookUp } from "./console_mailbox.js";
 import { hideTrial } from "./console_trial.js";
@@ -50,7 +50,7 @@ async function signIn(text) {
     at("email").focus();
     return;
   }
-  leave(answer.status === 401 ? "This is not an admin key." : complaint(answer));
+  leave(answer.status === 401 ? "This is not an admin key." : errorText(answer));
 }
 
 at("sign-in").addEventListener("submit", (event) => {

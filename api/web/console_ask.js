@@ -45,8 +45,8 @@ export async function ask(path, body) {
   }
 }
 
-// complaint is the text to show for an error.
-export function complaint({ status, body }) {
+// errorText is the text to show for an error.
+export function errorText({ status, body }) {
   if (Array.isArray(body.errors) && body.errors.length > 0) {
     return body.errors.map((wrong) => wrong.detail).join(" ");
   }

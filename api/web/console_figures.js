@@ -1,6 +1,6 @@
 // Sends as they happen: the last hour and the totals, both counted by the server.
 
-import { ask, complaint } from "./console_ask.js";
+import { ask, errorText } from "./console_ask.js";
 import { tableRow } from "./console_table.js";
 
 const at = (id) => document.getElementById(id);
@@ -25,7 +25,7 @@ async function poll(mine) {
     return;
   }
   if (answer) {
-    tell(answer.status === 200 ? "" : `${complaint(answer)} These figures are out of date.`);
+    showNote(answer.status === 200 ? "" : `${errorText(answer)} These figures are out of date.`);
   }
   if (answer?.status === 200) {
     showFigures(answer.body);
@@ -33,8 +33,8 @@ async function poll(mine) {
   timer = setTimeout(() => poll(mine), interval);
 }
 
-// tell writes the alert only when it changes, as it is read aloud whenever it is written.
-function tell(text) {
+// showNote writes the alert only when it changes, as it is read aloud whenever it is written.
+function showNote(text) {
   if (at("figures-note").textContent !== text) {
     at("figures-note").textContent = text;
   }

@@ -84,7 +84,7 @@ function draw(picture, window, at, times, blocker, refused = new Set()) {
   picture.replaceChildren(...all, svg("text", { x: 0, y: 37 }, `${span(window)} ago`), svg("text", { x: width, y: 37, "text-anchor": "end" }, "now"));
 }
 
-// dots groups the times that are too close to be told apart.
+// dots groups the times that are too close to be distinguished.
 function dots(times, x) {
   const groups = [];
   for (const time of times) {

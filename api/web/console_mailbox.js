@@ -2,7 +2,7 @@
 
 import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
-import { announce, ask, complaint } from "./console_ask.js";
+import { announce, ask, errorText } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
 import { tableRow } from "./console_table.js";
 import { clock, count, spoken } from "./lengths.js";
@@ -68,7 +68,7 @@ export function hideMailbox() {
   at("confirm").close();
   hideFound();
   at("email").value = "";
-  tell("");
+  showNote("");
 }
 
 // hideFound clears the reason with the mailbox: it is an audit entry for that one only.
@@ -82,7 +82,7 @@ function hideFound() {
 // lookUp shows a mailbox, and reports whether it did.
 export async function lookUp(email) {
   if (email === "") {
-    tell("Type an address.");
+    showNote("Type an address.");
     at("email").focus();
     return false;
   }
@@ -97,7 +97,7 @@ export async function lookUp(email) {
     refused(answer);
     return false;
   }
-  tell("");
+  showNote("");
   show(answer.body);
   announce(spokenState(answer.body));
   at("found-title").focus();
@@ -107,27 +107,27 @@ export async function lookUp(email) {
 // refused says why there is no answer, and how long to wait after too many lookups.
 function refused(answer) {
   if (answer.status === 429 && Number.isFinite(answer.body.wait_ms)) {
-    tellToWait(answer.body.wait_ms);
+    showWaitNote(answer.body.wait_ms);
     announce(`Try again in ${spoken(answer.body.wait_ms)}.`);
     return;
   }
-  tell(complaint(answer));
+  showNote(errorText(answer));
 }
 
-function tell(text) {
+function showNote(text) {
   clearTimeout(pausing);
   at("look-note").textContent = text;
   at("look-wait").textContent = "";
 }
 
-// tellToWait writes the alert once, as it is read aloud whenever it is written.
-function tellToWait(ms) {
+// showWaitNote writes the alert once, as it is read aloud whenever it is written.
+function showWaitNote(ms) {
   const end = performance.now() + ms;
-  tell("Too many lookups.");
+  showNote("Too many lookups.");
   const show = () => {
     const wait = end - performance.now();
     if (wait <= 0) {
-      tell("");
+      showNote("");
       return;
     }
     at("look-wait").textContent = `Try again in ${clock(wait)}.`;
@@ -219,7 +219,7 @@ async function reset({ email, reason }) {
     return;
   }
   if (answer.status !== 200) {
-    tell(`${email}: ${answer.status === 0 ? "No answer. The reset may or may not be done." : complaint(answer)}`);
+    showNote(`${email}: ${answer.status === 0 ? "No answer. The reset may or may not be done." : errorText(answer)}`);
     return;
   }
   const { cleared, guesses_cleared: guesses } = answer.body;

@@ -1,7 +1,7 @@
 // Trying other tiers on the recorded emails.
 
 import { busy, free } from "./busy.js";
-import { announce, ask, complaint } from "./console_ask.js";
+import { announce, ask, errorText } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
 import { forgetTried, markRefused, shownMailbox } from "./console_mailbox.js";
 import { tableRow } from "./console_table.js";
@@ -25,7 +25,7 @@ async function tryThem() {
   if (mine !== asked) {
     return;
   }
-  at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
+  at("try-note").textContent = answer.status === 200 ? "" : errorText(answer);
   at("tried").hidden = answer.status !== 200;
   forgetTried();
   if (answer.status === 200) {

@@ -37,7 +37,7 @@ func TestCountdown_OtherRefusals_KeepTheirWait(t *testing.T) {
 	v.shows("Next in 0:40.")
 }
 
-// A replayed answer tells of an earlier moment, so the server is asked. An answer that was
+// A replayed answer has the wait of an earlier moment, so the server is asked. An answer that was
 // overtaken by a send is ignored.
 func TestCountdown_OldAnswer_IsCheckedOrIgnored(t *testing.T) {
 	p, v := newSite(t, beside)

@@ -49,7 +49,7 @@
  * `button[aria-disabled="true"]`, the text with `mailgate-countdown::part(text)`,
  * `::part(limit)` and `::part(wait)`. It inherits colour and font, and nothing moves.
  *
- * A screen reader is told politely when a wait starts, when it ends, and how long it
+ * A screen reader hears, politely, when a wait starts, when it ends, and how long it
  * still lasts when the held button is pressed.
  */
 export class MailgateCountdown extends HTMLElement {

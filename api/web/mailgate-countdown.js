@@ -94,7 +94,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #asking = null;
   #given = true; // attributes were set that are not read yet
   #seconds = 0;
-  #told = 0; // the seconds of the last tick
+  #ticked = 0; // the seconds of the last tick
   #aloud = 0; // the seconds when something was said aloud
   #timer = 0;
   #held = null;
@@ -188,7 +188,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const other = limits?.some?.(({ name, wait_ms = wait }) => name === limit && wait_ms !== wait);
     // Without a token of its own it may be another mailbox's, unless the moment is the same.
     const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
-    const again = !!(answer.replayed && src); // it tells of an earlier moment
+    const again = !!(answer.replayed && src); // its wait is that of an earlier moment
     this.#begin({ src, limit, limits, retry, other }, wait, !again);
     this.#save();
     if (again) this.refresh();
@@ -238,7 +238,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       if (!this.waiting || !event.composedPath().includes(this.button)) return;
       event.preventDefault();
       event.stopImmediatePropagation();
-      this.#tell(this.#status, true, ...(this.#seconds ? ["wait"] : []));
+      this.#write(this.#status, true, ...(this.#seconds ? ["wait"] : []));
     } else if (event.type === "storage") {
       if (event.key !== this.#key) return;
       const kept = this.#read();
@@ -299,10 +299,10 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#parted = parted();
     this.#ask ||= performance.now() + stale;
     this.#seconds = 0;
-    if (isNew) this.#told = 0;
+    if (isNew) this.#ticked = 0;
     this.#tick();
     if (!isNew || this.#state !== begun) return; // a listener of the tick has updated or reset it
-    this.#tell(this.#status, true, "limit", "wait");
+    this.#write(this.#status, true, "limit", "wait");
     this.#emit("start", { limit: state.limit, waitMs: wait });
   }
 
@@ -316,8 +316,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const next = seconds !== this.#seconds && left > 0;
     if (next) {
       this.#seconds = seconds;
-      this.#tell(this.#limit, false, "limit");
-      this.#tell(this.#wait, false, "wait");
+      this.#write(this.#limit, false, "limit");
+      this.#write(this.#wait, false, "wait");
       if (seconds < this.#aloud - 5) this.#status.textContent = ""; // it was heard, and is out of date
     }
     if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
@@ -325,8 +325,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.refresh();
     }
     if (this.isConnected) this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
-    if (!next || !this.#sure || seconds === this.#told) return;
-    this.#told = seconds;
+    if (!next || !this.#sure || seconds === this.#ticked) return;
+    this.#ticked = seconds;
     this.#emit("tick", { seconds }); // last: a listener may update or reset
   }
 
@@ -341,7 +341,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#stop();
     }
     if (!begun) return;
-    this.#tell(this.#status, true, "end");
+    this.#write(this.#status, true, "end");
     this.#emit("end");
   }
 
@@ -356,7 +356,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   #clear() {
-    this.#seconds = this.#told = 0;
+    this.#seconds = this.#ticked = 0;
     for (const part of [this.#limit, this.#wait, this.#status]) part.textContent = "";
   }
 
@@ -369,7 +369,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   // Words that are not the page's own say which language they are in.
-  #tell(part, aloud, ...what) {
+  #write(part, aloud, ...what) {
     if (aloud) this.#aloud = this.#seconds;
     let lang = (languageOf(this) || navigator.language).toLowerCase();
     while (lang && !MailgateCountdown.texts[lang]?.wait) lang = lang.replace(/-?[^-]*$/, "");

@@ -47,8 +47,6 @@ type server struct {
 	limiter throttle.Historian
 	relay   *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
-	front   atomic.Pointer[http.Handler]
-	endPoll func() // ends the requests that wait for email
 }
 
 // newServer starts a server on one machine. change may be nil.
@@ -77,7 +75,8 @@ func startServer(t *testing.T, redis *redistest.Server, change func(*api.Options
 		s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
 	}
 	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.limiter, Exact: true}))(t)
-	s.newInbox()
+	s.relay = must(sandbox.Start(sandbox.Options{}))(t)
+	t.Cleanup(func() { s.relay.Close() })
 	relays := must(relay.New([]relay.URL{must(relay.ParseURL(s.relay.URL()))(t)}, relay.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(message.LoadTemplates(nil, "en"))(t)
@@ -87,7 +86,11 @@ func startServer(t *testing.T, redis *redistest.Server, change func(*api.Options
 	requests := idempotency.New(keyed.Local(store.Table("requests"), s.now), 60_000)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.URL = "http://" + listener.Addr().String()
-	s.newFront()
+	ended, end := context.WithCancel(context.Background())
+	front := demo.New(demo.Options{
+		Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apiKey, AdminKey: adminKey,
+		Relay: s.relay, Pages: web.FS(), Ended: ended,
+	})
 	options := api.Options{
 		Live: api.Live{Rules: set, Composer: composer}, Relay: delivery.FromRelays(relays), RelayStats: relays.Stats,
 		Identity: must(address.NewIdentity(true))(t),
@@ -95,53 +98,26 @@ func startServer(t *testing.T, redis *redistest.Server, change func(*api.Options
 		Codes: codes, Guesses: guesses, Requests: requests, Secret: []byte("a secret that is hard to guess"), SendDeadline: timeout, StoreTimeout: timeout / 4,
 		MaxConnections: 1000, Ready: store.Ready, DegradedSince: func() int64 { return 0 }, OpenAPI: mailgate.OpenAPI, Version: "dev", Now: s.now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Fallback: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.front.Load()).ServeHTTP(w, r) }),
+		Fallback: front,
 	}
 	if change != nil {
 		change(&options)
 	}
-	s.serve(must(api.New(options))(t), listener)
-	return s
-}
-
-func (s *server) serve(server *api.Server, listener net.Listener) {
+	server := must(api.New(options))(t)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	s.t.Cleanup(func() {
-		s.endPoll()
+	t.Cleanup(func() {
+		end() // requests that wait for email
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
-			s.t.Errorf("Shutdown: %v", err)
+			t.Errorf("Shutdown: %v", err)
 		}
 		if err := <-served; err != nil {
-			s.t.Errorf("Serve: %v", err)
+			t.Errorf("Serve: %v", err)
 		}
 	})
-}
-
-func (s *server) newInbox() {
-	s.relay = must(sandbox.Start(sandbox.Options{}))(s.t)
-	s.t.Cleanup(func(relay *sandbox.Server) func() { return func() { relay.Close() } }(s.relay))
-}
-
-func (s *server) newFront() {
-	ended, end := context.WithCancel(context.Background())
-	s.endPoll = end
-	front := demo.New(demo.Options{
-		Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apiKey, AdminKey: adminKey,
-		Relay: s.relay, Pages: web.FS(), Ended: ended,
-	})
-	s.front.Store(&front)
-}
-
-// restartsInbox gives the pages an empty inbox, as mailgate dev has after a restart.
-func (s *server) restartsInbox() {
-	s.t.Helper()
-	s.newInbox()
-	end := s.endPoll
-	s.newFront()
-	end()
+	return s
 }
 
 // sent puts sends on record, each so long ago.

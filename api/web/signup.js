@@ -35,8 +35,8 @@ function waitBeside(name, address) {
   return waits[name];
 }
 
-// complaint is the sentence to show for an error.
-function complaint(body) {
+// errorText is the sentence to show for an error.
+function errorText(body) {
   const reasons = (body.errors ?? []).map((error) => error.detail ?? error.reason);
   const sentence = reasons[0] ?? body.detail ?? body.title ?? "That did not work.";
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
@@ -56,7 +56,7 @@ async function send(button, note) {
     const denied = status === 429;
     showVerdict(status, body);
     note.classList.toggle("wait", denied);
-    note.textContent = status === 200 || denied ? "" : complaint(body); // an alert, so it is heard
+    note.textContent = status === 200 || denied ? "" : errorText(body); // an alert, so it is heard
     if (status === 200) {
       remember(storageKey, email);
       writeAddress(at("to"), email);
@@ -131,8 +131,8 @@ async function verify() {
   }
   const left = body.attempts_left;
   at("prove-note").classList.remove("wait");
-  at("prove-note").textContent = status === 429 ? "" // the countdown tells
-    : left > 0 ? `Wrong code. ${count(left, "attempt")} left.` : complaint(body);
+  at("prove-note").textContent = status === 429 ? "" // the countdown says it
+    : left > 0 ? `Wrong code. ${count(left, "attempt")} left.` : errorText(body);
   if (status === 429) {
     waits.verify.update(body);
   }
@@ -146,7 +146,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
     return;
   }
   if (status !== 200) {
-    announce(complaint(body));
+    announce(errorText(body));
     return;
   }
   announce(`Mailbox reset. ${count(body.cleared, "email")} removed from the record.`);

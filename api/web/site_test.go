@@ -29,7 +29,7 @@ func with(attributes string) string {
 	return strings.Replace(beside, `for="resend"`, `for="resend" `+attributes, 1)
 }
 
-// A site serves a page with the countdown, and answers GET /countdown/{token} as it is told.
+// A site serves a page with the countdown, and answers GET /countdown/{token} as the test says.
 type site struct {
 	URL string
 
@@ -148,7 +148,7 @@ func (p *site) asks() int { return len(strings.Fields(p.tokens())) }
 
 const tiers = `[{"name":"minute","limit":1,"window_ms":60000},{"name":"hour","limit":5,"window_ms":3600000},{"name":"day","limit":10,"window_ms":86400000}]`
 
-// Moments at which a wait is over. One moment stands for one history: nothing was sent since.
+// Moments at which a wait is over. The same moment means the same history: nothing was sent since.
 const (
 	first  = "2026-11-20T12:01:00.000Z"
 	second = "2026-11-20T12:02:00.000Z"

@@ -32,7 +32,7 @@ export function showVerdict(status, body, what = "email") {
   }
   details.open &&= !opened; // the visitor has not opened it
   opened = false;
-  if (what === "email") { // an alert beside the field tells about a code
+  if (what === "email") { // an alert beside the field announces a code
     announceVerdict(status, body);
   }
   const bars = body.limits.map(tierLine);
@@ -45,7 +45,7 @@ export function showVerdict(status, body, what = "email") {
   draw(body.wait_ms);
 }
 
-// showRest draws how much of the wait is left, as the countdown beside a button tells it.
+// showRest draws how much of the wait is left, as the countdown beside a button counts it.
 export function showRest(left, what) {
   if (what === about) {
     draw(left);

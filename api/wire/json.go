@@ -83,12 +83,7 @@ func Name(name string) *string {
 }
 
 // Time is a moment to the millisecond, in UTC.
-func Time(ms int64) string {
-	t := time.UnixMilli(ms).UTC()
-	b := t.AppendFormat(make([]byte, 0, 32), time.RFC3339) // half the time of a format with milliseconds
-	part := t.Nanosecond() / 1e6
-	return string(append(b[:len(b)-1], '.', byte('0'+part/100), byte('0'+part/10%10), byte('0'+part%10), 'Z'))
-}
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // Seconds is a length of time for a header that takes whole seconds: rounded up, so that it is
 // long enough.

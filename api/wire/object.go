@@ -28,19 +28,6 @@ func (o *Object) Float(name string, value float64) {
 	*o = strconv.AppendFloat(*o, value, 'f', -1, 64)
 }
 
-// Strings adds a member that is an array of strings.
-func (o *Object) Strings(name string, values []string) {
-	o.name(name)
-	*o = append(*o, '[')
-	for i, value := range values {
-		if i > 0 {
-			*o = append(*o, ',')
-		}
-		*o, _ = jsontext.AppendQuote(*o, value)
-	}
-	*o = append(*o, ']')
-}
-
 // Any adds a member that Encode writes.
 func (o *Object) Any(name string, value any) {
 	o.name(name)

@@ -97,7 +97,7 @@ func TestObject_IsWhatEncodeWrites(t *testing.T) {
 		o.String("title", "tab\t</x>")
 		o.Int("status", 429)
 		o.Verdict(&v)
-		o.Strings("violated-policies", []string{"minute", "\n"})
+		o.Any("violated-policies", []string{"minute", "\n"})
 		o.Float("ms", 1234.567)
 		o.Any("replayed", true)
 		if got, want := string(o.End()), string(wire.Encode(object{"tab\t</x>", 429, v, []string{"minute", "\n"}, 1234.567, true})); got != want {

@@ -42,9 +42,17 @@ const maxAnswer = 1 << 20
 func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	outgoing, err := r.http(ctx)
-	if err != nil {
+	text, err := json.Marshal(r.body)
+	outgoing, bad := http.NewRequestWithContext(ctx, r.method, r.url+r.path, bytes.NewReader(text))
+	if err != nil || bad != nil {
 		return nil, fmt.Errorf("no request can be made of %s", r.url) // the cause has the path, and so the mailbox
+	}
+	outgoing.Header.Set("Content-Type", "application/json")
+	if r.body == nil {
+		outgoing.Body, outgoing.ContentLength = nil, 0
+	}
+	if r.key != "" {
+		outgoing.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	// No proxy and no redirect: the key is for this server only.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
@@ -58,35 +66,17 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
-	case response.StatusCode == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%s answers 401: %s (the key sent is the first of %s, which must be a key of that node)", r.url, explain(401, body), r.keySetting)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answers %d: %s", r.url, response.StatusCode, explain(response.StatusCode, body))
-	}
-	return body, nil
-}
-
-func (r request) http(ctx context.Context) (*http.Request, error) {
-	var body bytes.Buffer
-	if r.body != nil {
-		if err := json.NewEncoder(&body).Encode(r.body); err != nil {
-			return nil, err
-		}
-	}
-	outgoing, err := http.NewRequestWithContext(ctx, r.method, r.url+r.path, &body)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
 	}
-	if r.key != "" {
-		outgoing.Header.Set("Authorization", "Bearer "+r.key)
+	if response.StatusCode == http.StatusOK {
+		return body, nil
 	}
-	if r.body != nil {
-		outgoing.Header.Set("Content-Type", "application/json")
+	key := ""
+	if response.StatusCode == http.StatusUnauthorized {
+		key = " (the key sent is the first of " + r.keySetting + ")"
 	}
-	return outgoing, nil
+	return nil, fmt.Errorf("%s answers %d: %s%s", r.url, response.StatusCode, explain(response.StatusCode, body), key)
 }
 
 // serverURL is the url setting, or else an address that a server listens on as seen from this

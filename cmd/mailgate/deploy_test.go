@@ -181,16 +181,6 @@ func TestRunbook_Commands_Work(t *testing.T) {
 	}
 }
 
-func TestDeploy_Dockerfile_CompilesOnTheBuildMachine(t *testing.T) {
-	t.Parallel()
-	text := readFile(t, "../../Dockerfile")
-	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:", "ARG TARGETOS TARGETARCH", "GOOS=$TARGETOS GOARCH=$TARGETARCH"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing: an image for another architecture is built under emulation", want)
-		}
-	}
-}
-
 // Each alert uses metrics and outcomes that exist, says where the runbook explains it, and is in the
 // runbook, which has no other.
 func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {

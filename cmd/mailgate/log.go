@@ -49,7 +49,8 @@ func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-// requestLog writes the lines of requests as slog.JSONHandler does, in a quarter of its time.
+// requestLog writes the lines of requests as slog.JSONHandler does. With that a refusal would take a
+// tenth longer.
 type requestLog struct {
 	slog.Handler
 	to delayed

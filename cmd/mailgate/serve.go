@@ -76,28 +76,26 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
 	p.store.start()
-	served, open := make(chan error, 2), 1
+	served := make(chan error, 2)
 	go func() { served <- p.server.Serve(at.main) }()
 	if at.ops != nil {
-		open = 2
 		go func() { served <- p.server.ServeOps(at.ops) }()
 	}
 	for {
 		select {
 		case err := <-served:
 			p.log.Error("the listener failed", "error", err)
-			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served, open-1))
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx))
 		case <-reload:
 			p.reload()
 		case <-ctx.Done():
-			return p.drain(ctx, served, open)
+			return p.drain(ctx)
 		}
 	}
 }
 
-// drain lets the requests in flight finish, within the grace, and closes everything. So many
-// listeners have not told how they ended.
-func (p *program) drain(ctx context.Context, served <-chan error, open int) error {
+// drain lets the requests in flight finish, within the grace, and closes everything.
+func (p *program) drain(ctx context.Context) error {
 	grace := p.config.ShutdownGrace
 	p.notify("STOPPING=1")
 	p.log.Info("draining", "grace", grace.String())
@@ -106,10 +104,6 @@ func (p *program) drain(ctx context.Context, served <-chan error, open int) erro
 	err := p.server.Shutdown(within)
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
-	} else {
-		for range open {
-			err = errors.Join(err, <-served)
-		}
 	}
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")

@@ -86,9 +86,9 @@ func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) err
 	if err != nil {
 		return err
 	}
-	body := operatorBody{r.Of.Name, r.Reason}
-	if r.Of.Rule == "" && r.Of.Action == "" {
-		body.Subject = "" // it is in the path
+	body := operatorBody{Reason: r.Reason}
+	if r.Of.Rule != "" || r.Of.Action != "" { // a mailbox is in the path
+		body.Subject = r.Of.Name
 	}
 	return r.Of.print(ctx, operatorRequest(c, http.MethodPost, "/admin"+path+"/reset", body), to, func(a adminAnswer) string {
 		return fmt.Sprintf("records cleared for %s: %d\n", a.name(), a.Cleared)
@@ -125,12 +125,12 @@ func (s subject) print(ctx context.Context, r request, to streams, text func(adm
 
 // adminAnswer has what the answers to operators have in common.
 type adminAnswer struct {
-	Mailbox, Subject, Rule, Action, Limit string
-	WaitMS                                int64 `json:"wait_ms"`
-	Degraded                              bool
-	Cleared                               int
-	Limits, Guesses                       []limit
-	Sends                                 []struct {
+	Mailbox, Subject, Rule, Limit string
+	WaitMS                        int64 `json:"wait_ms"`
+	Degraded                      bool
+	Cleared                       int
+	Limits, Guesses               []limit
+	Sends                         []struct {
 		ID string
 		At time.Time
 	}
@@ -144,17 +144,15 @@ type limit struct {
 	WaitMS    int64 `json:"wait_ms"`
 }
 
-// name is what the server's log calls it.
+// name is what the server's log calls it. A rule that counts all sends has only its own name.
 func (a adminAnswer) name() string {
 	switch {
 	case a.Mailbox != "":
 		return "mailbox " + a.Mailbox
 	case a.Subject != "":
 		return "subject " + a.Subject
-	case a.Action != "":
-		return "action " + a.Action
 	}
-	return strings.TrimSpace("rule " + a.Rule)
+	return "rule " + a.Rule
 }
 
 // table is for people.

@@ -15,8 +15,8 @@ func (c *checker) answers() {
 			continue
 		}
 		if wrong := c.wrong(call); wrong != "" {
-			c.report("answers", call.Subject, "%s: node %d answered %d %s (degraded %t) for %s, %s",
-				wrong, call.Node, call.Status, call.Kind, call.Degraded, call.Subject, c.when(call.Span.From))
+			c.report("answers", call.Subject, "%s: node %d answered %d %s (degraded %t) for %s",
+				wrong, call.Node, call.Status, call.Kind, call.Degraded, call.Subject)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func (c *checker) rightCode(call *Call, calls []*Call) {
 	if !refused || !call.Right || !c.mailedCode(call) || c.usedUp(call, calls) || c.forgotten(call.Subject) || c.Terms.Alone && c.struck(call.Span) {
 		return
 	}
-	c.report("codes", call.Subject, "node %d answered %d %s to a code that was mailed to %s, %s",
-		call.Node, call.Status, call.Kind, call.Subject, c.when(call.Span.From))
+	c.report("codes", call.Subject, "node %d answered %d %s to a code that was mailed to %s",
+		call.Node, call.Status, call.Kind, call.Subject)
 }
 
 // mailedCode reports whether a relay has accepted an email with the code.

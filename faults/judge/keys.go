@@ -63,8 +63,8 @@ func (c *checker) retries() {
 		}
 		for _, before := range done[call.Key] {
 			if before.Span.To < call.Span.From && !c.mayNotKnow(call.Node, call.Span, before) {
-				c.report("keys", call.Subject, "the key %s was answered %d by node %d, and then %d %s by node %d, %s",
-					call.Key, before.Status, before.Node, call.Status, call.Kind, call.Node, c.when(call.Span.From))
+				c.report("keys", call.Subject, "the key %s was answered %d by node %d, and then %d %s by node %d",
+					call.Key, before.Status, before.Node, call.Status, call.Kind, call.Node)
 				break
 			}
 		}

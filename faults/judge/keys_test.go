@@ -21,7 +21,6 @@ func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 	const inFlight = "idempotency-in-flight"
 	finds(t, []planted{
 		{"a key that was done, and is denied", func(r *judge.Run) { retried(r, end+100, 429, "quota-exceeded") }, "keys"},
-		{"a key that was done, and is in flight", func(r *judge.Run) { retried(r, end+100, 409, inFlight) }, "keys"},
 		{"a key that was done, and is that of another", func(r *judge.Run) { retried(r, end+100, 422, "idempotency-mismatch") }, "keys"},
 		{"a key that is in flight while it is done", func(r *judge.Run) {
 			retried(r, end+100, 409, inFlight).Span.From = end + 105
@@ -31,11 +30,6 @@ func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 			r.Mails = append(r.Mails, judge.Mail{At: begin + 12, Mailbox: "retried", ID: "second"})
 		}, "key-mails"},
 		{"a key that was done when the store was lost", func(r *judge.Run) { retried(r, begin+9, 409, inFlight) }, ""},
-		{"a key that was done when the store was healthy", func(r *judge.Run) {
-			r.Terms.Fails = []string{"relay-unavailable", "delivery-unknown", "recipient-rejected"}
-			retried(r, begin+9, 409, inFlight)
-		}, "keys"},
-		{"a key that was forgotten", func(r *judge.Run) { r.Terms.Forgets = true; retried(r, begin+9, 409, inFlight) }, ""},
 		{"a key that a node did alone, and has told the others of", func(r *judge.Run) {
 			r.Terms.Alone = true
 			retried(r, begin+9, 409, inFlight)
@@ -44,10 +38,5 @@ func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 			r.Terms.Alone = true
 			retried(r, begin+9, 409, inFlight).Span = judge.Span{From: begin + 200, To: begin + 205}
 		}, ""},
-		{"a key that the node has done itself, alone", func(r *judge.Run) {
-			r.Terms.Alone = true
-			c := retried(r, begin+9, 409, inFlight)
-			c.Node, c.Span = 0, judge.Span{From: begin + 200, To: begin + 205}
-		}, "keys"},
 	})
 }

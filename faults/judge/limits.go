@@ -1,16 +1,13 @@
 package judge
 
-import "slices"
-
 // limits: no window of a mailbox or subject has more emails or takes than its tier allows, or
 // than all nodes that were alone may admit. In calm, a call met all that was
 // admitted before, by any node: a full tier admits nothing, and a look says that it is full.
 func (c *checker) limits() {
 	for mailbox, mails := range c.mailsOf {
-		slices.SortFunc(mails, func(a, b Mail) int { return int(a.At - b.At) })
 		for _, tier := range c.Tiers {
-			if n := fullest(mails, tier.Window.Milliseconds()); n > tier.Limit*c.times(mailbox) {
-				c.report("limits", mailbox, "%s was sent %d emails in one window of the tier %s, which allows %d", mailbox, n, tier.Name, tier.Limit)
+			if n := len(mails); n > tier.Limit*c.times(mailbox) {
+				c.report("limits", mailbox, "%s was sent %d emails, and the tier %s allows %d", mailbox, n, tier.Name, tier.Limit)
 			}
 		}
 	}
@@ -20,18 +17,6 @@ func (c *checker) limits() {
 	for i := range c.Calls {
 		c.metAll(&c.Calls[i])
 	}
-}
-
-// fullest is how many emails, in order of time, the fullest window has.
-func fullest(mails []Mail, window int64) (most int) {
-	first := 0
-	for last := range mails {
-		for mails[last].At-mails[first].At >= window {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
 }
 
 // takes: no two takes of a subject have one id, what is given back was on record, and no
@@ -48,7 +33,7 @@ func (c *checker) takes(subject string, takes []*Call) {
 		ids[one.ID] = true
 		back := c.back[one.ID]
 		if back != nil && back.Status == 200 && !back.Released && !c.mayBeUnseen(subject) && back.Span.To-one.Span.From < window {
-			c.report("limits", subject, "node %d did not find the take %s of %s, %s", back.Node, one.ID, subject, c.when(back.Span.From))
+			c.report("limits", subject, "node %d did not find the take %s of %s", back.Node, one.ID, subject)
 		}
 		with := 0
 		for _, other := range takes {
@@ -75,8 +60,8 @@ func (c *checker) metAll(call *Call) {
 	tiers, calls := c.countedWith(call)
 	for _, tier := range tiers {
 		if n := c.certain(calls, call.Subject, call.Span, tier.Window.Milliseconds()-c.blur(call.Subject)); n >= tier.Limit {
-			c.report("limits", call.Subject, "node %d found room for %s, which had %d in the tier %s, %s",
-				call.Node, call.Subject, n, tier.Name, c.when(call.Span.From))
+			c.report("limits", call.Subject, "node %d found room for %s, which had %d in the tier %s",
+				call.Node, call.Subject, n, tier.Name)
 		}
 	}
 }

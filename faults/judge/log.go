@@ -32,40 +32,29 @@ func Log(program string, log io.Reader, secret map[string]bool) (found []Violati
 	return found, nil
 }
 
+// lineComplaint looks in the strings of a JSON line, and in the whole of any other. A number is a
+// count or a time, and could equal a code of six digits by chance; so could a part of "time".
 func lineComplaint(line []byte, secret map[string]bool) string {
 	for _, alarm := range alarms {
 		if bytes.Contains(line, []byte(alarm)) {
 			return "an alarm"
 		}
 	}
-	var fields map[string]any
-	if json.Unmarshal(line, &fields) != nil {
-		return secretIn(string(line), secret)
-	}
-	delete(fields, "time")
-	return secretAnywhere(fields, secret)
-}
-
-// secretAnywhere finds a secret in any field of a line. A number is a count or a time, and
-// could equal a code of six digits by chance.
-func secretAnywhere(value any, secret map[string]bool) string {
-	switch v := value.(type) {
-	case string:
-		return secretIn(v, secret)
-	case []any:
-		for _, one := range v {
-			if complaint := secretAnywhere(one, secret); complaint != "" {
-				return complaint
-			}
+	complaint, skip := "", false
+	for fields := json.NewDecoder(bytes.NewReader(line)); ; {
+		field, err := fields.Token()
+		if err == io.EOF {
+			return complaint
 		}
-	case map[string]any:
-		for name, one := range v {
-			if complaint := cmp.Or(secretIn(name, secret), secretAnywhere(one, secret)); complaint != "" {
-				return complaint
-			}
+		if err != nil {
+			return secretIn(string(line), secret)
+		}
+		if text, ok := field.(string); ok && !skip {
+			complaint, skip = cmp.Or(complaint, secretIn(text, secret)), text == "time"
+		} else {
+			skip = false
 		}
 	}
-	return ""
 }
 
 // secretIn finds a secret that is a whole word of the text, in any case of letters.

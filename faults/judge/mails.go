@@ -6,31 +6,20 @@ import "slices"
 // answer that accounts for it.
 func (c *checker) mails() {
 	for mailbox, calls := range c.asked[Send] {
-		accounted, silent := map[string]bool{}, 0
 		for _, call := range calls {
-			if call.lost() {
-				silent++
-			}
-			if call.Status == 200 || call.Status == 504 {
-				accounted[call.ID] = true
-			}
 			if call.Status == 200 && !slices.ContainsFunc(c.byID[call.ID], func(m Mail) bool { return m.Mailbox == mailbox }) {
 				c.report("mails", mailbox, "node %d answered 200 for %s, and no relay has the email %s", call.Node, mailbox, call.ID)
 			}
 		}
-		for _, m := range c.mailsOf[mailbox] {
-			if !accounted[m.ID] {
-				accounted[m.ID] = true
-				silent--
-			}
-		}
-		if silent < 0 {
-			c.report("mails", mailbox, "%s was sent %d emails that no answer accounts for", mailbox, -silent)
-		}
 	}
-	for mailbox := range c.mailsOf {
-		if c.asked[Send][mailbox] == nil {
-			c.report("mails", mailbox, "%s was sent an email without a request", mailbox)
+	for mailbox, mails := range c.mailsOf {
+		sent := map[string]bool{}
+		for _, m := range mails {
+			sent[m.ID] = true
+		}
+		answered, silent := accounted(c.asked[Send][mailbox], func(call *Call) bool { return call.Status == 200 || call.Status == 504 })
+		if n := without(sent, answered); n > silent {
+			c.report("mails", mailbox, "%s was sent %d emails that no answer accounts for", mailbox, n-silent)
 		}
 	}
 	for id, mails := range c.byID {
@@ -38,6 +27,31 @@ func (c *checker) mails() {
 			c.report("mails", mails[0].Mailbox, "the admission %s of %s has %d emails", id, mails[0].Mailbox, len(mails))
 		}
 	}
+}
+
+// accounted are the admissions that answers of a sort name, and how many more there may be: of a
+// call without an answer, or a key whose first call is lost.
+func accounted(calls []*Call, sort func(*Call) bool) (ids map[string]bool, silent int) {
+	ids = map[string]bool{}
+	for _, call := range calls {
+		switch {
+		case call.lost() || sort(call) && call.ID == "":
+			silent++
+		case sort(call):
+			ids[call.ID] = true
+		}
+	}
+	return ids, silent
+}
+
+// without is how many ids are not among others.
+func without(ids, others map[string]bool) (n int) {
+	for id := range ids {
+		if !others[id] {
+			n++
+		}
+	}
+	return n
 }
 
 // finals: when all is over, as much is used of each tier as the answers say, and the sends on
@@ -60,48 +74,30 @@ func (c *checker) finals() {
 }
 
 // possible is how many admissions may count at the end of a run.
-func (c *checker) possible(calls []*Call, at Span, window int64) (n int) {
-	ids := map[string]bool{}
-	for _, call := range calls {
-		switch {
-		case call.lost() || call.charged() && call.ID == "":
-			n++ // the second is of a key whose first call is lost
-		case call.charged() && !ids[call.ID] && at.From-call.Span.To < window && !c.isBack(call, at.From):
-			ids[call.ID] = true
-			n++
-		}
-	}
-	return n
+func (c *checker) possible(calls []*Call, at Span, window int64) int {
+	ids, silent := accounted(calls, func(call *Call) bool {
+		return call.charged() && at.From-call.Span.To < window && !c.isBack(call, at.From)
+	})
+	return len(ids) + silent
 }
 
+// onRecord compares the sends on record with the answers and the emails.
 func (c *checker) onRecord(f Final, calls []*Call) {
-	charged, silent := map[string]bool{}, 0
-	for _, call := range calls {
-		switch {
-		case call.lost() || call.charged() && call.ID == "":
-			silent++
-		case call.charged():
-			charged[call.ID] = true
-		}
-	}
+	charged, silent := accounted(calls, (*Call).charged)
 	record := map[string]bool{}
 	for _, id := range f.IDs {
 		if record[id] {
 			c.report("finals", f.Subject, "%s is charged twice for the admission %s", f.Subject, id)
 		}
-		if record[id] = true; !charged[id] {
-			silent--
-		}
+		record[id] = true
 	}
-	if silent < 0 {
-		c.report("finals", f.Subject, "%s is charged for %d admissions that no answer accounts for", f.Subject, -silent)
+	if n := without(record, charged); n > silent {
+		c.report("finals", f.Subject, "%s is charged for %d admissions that no answer accounts for", f.Subject, n-silent)
 	}
 	for _, m := range c.mailsOf[f.Subject] {
 		charged[m.ID] = true
 	}
-	for id := range charged {
-		if !record[id] && !c.forgotten(f.Subject) {
-			c.report("finals", f.Subject, "the admission %s of %s was charged or has an email, and is not on record", id, f.Subject)
-		}
+	if n := without(charged, record); n > 0 && !c.forgotten(f.Subject) {
+		c.report("finals", f.Subject, "%d admissions of %s were charged or have an email, and are not on record", n, f.Subject)
 	}
 }

@@ -12,8 +12,8 @@ func (c *checker) waits() {
 	for i := range c.Calls {
 		call := &c.Calls[i]
 		if (call.Kind == quotaExceeded || call.For == Look && call.Wait > 0) && !c.explained(call) {
-			c.report("waits", call.Subject, "node %d told %s to wait %d ms for the tier %q, and no call is the cause, %s",
-				call.Node, call.Subject, call.Wait, call.Limit, c.when(call.Span.From))
+			c.report("waits", call.Subject, "node %d told %s to wait %d ms for the tier %q, and no call is the cause",
+				call.Node, call.Subject, call.Wait, call.Limit)
 		}
 	}
 }

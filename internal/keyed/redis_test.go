@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,20 +101,6 @@ func TestRedis_AnotherType_SaysSo(t *testing.T) {
 	}
 }
 
-func TestRedis_ScriptsFlushed_GoesOn(t *testing.T) {
-	server := redistest.Alone(t)
-	s := keyed.Redis(server.Client(), prefix)
-	for _, value := range []string{"a", "b"} {
-		if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		set(t, s, "k", value, 60_000)
-	}
-	if got := server.Client().Get(t.Context(), prefix+":{k}").Val(); got != "b" {
-		t.Errorf("the value is %q, want b", got)
-	}
-}
-
 func TestRedis_ServerGone_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
@@ -126,56 +109,6 @@ func TestRedis_ServerGone_Unavailable(t *testing.T) {
 	_, err := keyed.Redis(client, prefix).Update(t.Context(), "alice", func([]byte, int64) ([]byte, int64) { return []byte("a"), 1 << 60 })
 	if !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(err.Error(), "alice") {
 		t.Errorf("the error is %v", err)
-	}
-}
-
-// losing is a connection that ends in place of the reply to a command with the word.
-type losing struct {
-	net.Conn
-	word    *atomic.Pointer[string] // nil: nothing more is lost
-	pending bool
-}
-
-func (l *losing) Write(b []byte) (int, error) {
-	if word := l.word.Load(); word != nil && bytes.Contains(b, []byte(*word)) {
-		l.pending = l.word.CompareAndSwap(word, nil)
-	}
-	return l.Conn.Write(b)
-}
-
-func (l *losing) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if err == nil && l.pending {
-		_ = l.Conn.Close()
-		return 0, io.EOF
-	}
-	return n, err
-}
-
-// The client would repeat a command whose reply was lost; the write must not be repeated,
-// whatever the client is set to, and its outcome is unknown.
-func TestRedis_ReplyLost_WritesOnce(t *testing.T) {
-	server := redistest.Alone(t)
-	var word atomic.Pointer[string]
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: 3, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return &losing{Conn: conn, word: &word}, err
-	}})
-	t.Cleanup(func() { _ = client.Close() })
-	s := keyed.Redis(client, prefix)
-	set(t, s, "k", "first", 60_000)
-	written := "second"
-	word.Store(&written)
-	_, err := s.Update(t.Context(), "k", func(_ []byte, now int64) ([]byte, int64) { return []byte("second"), now + 60_000 })
-	if !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("the error is %v", err)
-	}
-	if got := server.Client().Get(t.Context(), prefix+":{k}").Val(); got != "second" {
-		t.Errorf("the value is %q, so the reply was lost before the write", got)
-	}
-	info, err := server.Client().InfoMap(t.Context(), "commandstats").Result()
-	if err != nil || !strings.HasPrefix(info["Commandstats"]["cmdstat_set"], "calls=2,") {
-		t.Errorf("Redis wrote %q, want 2 calls; %v", info["Commandstats"]["cmdstat_set"], err)
 	}
 }
 

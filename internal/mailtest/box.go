@@ -17,7 +17,7 @@ import (
 type Mail struct {
 	// From and To are the envelope, as the server had it at delivery.
 	From, To string
-	// Text is the mail as it lies in the mailbox: lines end in LF alone, and the
+	// Text is the email as it lies in the mailbox: lines end in LF alone, and the
 	// server's Received header comes first.
 	Text []byte
 }
@@ -25,11 +25,11 @@ type Mail struct {
 // deliveryLimit is far more than a delivery takes on a busy machine.
 const deliveryLimit = 20 * time.Second
 
-// Await waits for the first mail to a recipient and returns its text.
+// Await waits for the first email to a recipient and returns its text.
 func (s *Server) Await(t testing.TB, recipient string) []byte {
 	t.Helper()
 	var text []byte
-	servertest.Await(t, "a mail to be delivered", deliveryLimit, func() error {
+	servertest.Await(t, "an email to be delivered", deliveryLimit, func() error {
 		mails, err := s.box()
 		for _, mail := range mails {
 			if mail.To == recipient {
@@ -43,7 +43,7 @@ func (s *Server) Await(t testing.TB, recipient string) []byte {
 }
 
 // Mails waits until all that the server has taken over is delivered, and returns it, in no
-// order. A mail is in the spool before the server says that it took it over, and leaves it
+// order. An email is in the spool before the server says that it took it over, and leaves it
 // after it was delivered.
 func (s *Server) Mails(t testing.TB) (mails []Mail) {
 	t.Helper()
@@ -53,7 +53,7 @@ func (s *Server) Mails(t testing.TB) (mails []Mail) {
 			return fmt.Errorf("%d files are in it; the log says:\n%s", len(waiting), s.Log())
 		}
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // no mail has come yet
+			return nil // no email has come yet
 		}
 		return err
 	})
@@ -65,7 +65,7 @@ func (s *Server) Mails(t testing.TB) (mails []Mail) {
 }
 
 // box reads the mailbox. A file appears there whole, under its final name. The server writes
-// the envelope above everything that came from outside, so nothing in a mail can pass for it.
+// the envelope above everything that came from outside, so nothing in an email can pass for it.
 func (s *Server) box() (mails []Mail, err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "box", "new", "*"))
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) box() (mails []Mail, err error) {
 		from, okFrom := strings.CutPrefix(string(first), "Return-path: ")
 		to, okTo := strings.CutPrefix(string(second), "Envelope-to: ")
 		if !okFrom || !okTo {
-			return nil, fmt.Errorf("a mail in the mailbox begins with %q, %q", first, second)
+			return nil, fmt.Errorf("an email in the mailbox begins with %q, %q", first, second)
 		}
 		mails = append(mails, Mail{From: strings.Trim(from, "<>"), To: to, Text: rest})
 	}

@@ -6,7 +6,7 @@
 //	…
 //	text := server.Await(t, "alice@example.com")
 //
-// The server takes mail from clients that know its password, to any address, and delivers
+// The server takes email from clients that know its password, to any address, and delivers
 // all of it into one mailbox. Nothing it does leaves the machine. It listens on free ports of
 // 127.0.0.1 and ends with the test, even one that is killed. Without the program the test is
 // skipped, as package need says.
@@ -30,7 +30,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,7 +51,7 @@ type Options struct {
 // Refusal makes the server refuse a domain at one step.
 type Refusal struct {
 	// At is "MAIL", where the domain is the sender's, "RCPT", or "DATA" for a refusal after
-	// the mail's final dot; there it is a recipient's.
+	// the email's final dot; there it is a recipient's.
 	At string
 	// Domain in lower-case letters.
 	Domain string
@@ -72,11 +71,11 @@ func (r Refusal) Verb() string {
 type Server struct {
 	Addr           string // host:port; TLS by STARTTLS
 	SecureAddr     string // host:port; TLS from the first octet
-	User, Password string // that it asks for before it takes mail; with marks that URLs must encode
+	User, Password string // that it asks for before it takes email; with marks that URLs must encode
 	CA             string // file with the certificate of the server's authority
 
 	dir   string
-	ended chan struct{} // closed when the process has ended
+	ended <-chan struct{} // closed when the process has ended
 }
 
 const (
@@ -102,7 +101,7 @@ func Start(t testing.TB, options Options) *Server {
 	s := &Server{
 		Addr: fmt.Sprintf("127.0.0.1:%d", port), SecureAddr: fmt.Sprintf("127.0.0.1:%d", securePort),
 		User: "mailgate", Password: "p@ss: /wörd?%",
-		CA: filepath.Join(dir, "ca.pem"), dir: dir, ended: make(chan struct{}),
+		CA: filepath.Join(dir, "ca.pem"), dir: dir,
 	}
 	if err := s.furnish(t, program, options, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
@@ -185,24 +184,11 @@ func (s *Server) launch(t testing.TB) {
 	defer words.Close() // the child has its own by then
 	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, words, words
-	cmd.SysProcAttr = servertest.DieWithParent()
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if uid, gid := account(); os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	started := make(chan error)
-	go func() {
-		// To the kernel, which ends the child with its parent, the parent is a thread, and Go
-		// ends threads as it likes. Never unlocked, this one stays.
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ends is in its log
-			close(s.ended)
-		}
-	}()
-	if err := <-started; err != nil {
+	if s.ended, err = servertest.StartProcess(cmd); err != nil {
 		t.Fatalf("cannot start exim4: %v", err)
 	}
 	t.Cleanup(func() {

@@ -2,7 +2,6 @@ package network_test
 
 import (
 	"net"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -32,35 +31,6 @@ func FuzzParse(f *testing.F) {
 		_, other, err := net.ParseCIDR(whole)
 		if err != nil || other.String() != prefix.String() {
 			t.Fatalf("%q is %s, and to another reader %v, %v", text, prefix, other, err)
-		}
-	})
-}
-
-// Visitor returns a network that contains the address; IPv6 addresses that differ in their last 64
-// bits only are one visitor.
-func FuzzVisitor(f *testing.F) {
-	f.Add([]byte{203, 0, 113, 7}, uint64(1))
-	f.Add([]byte(net.ParseIP("2001:db8:1:2:3:4:5:6")), uint64(7))
-	f.Add([]byte(net.ParseIP("::ffff:203.0.113.7")), uint64(7))
-	f.Fuzz(func(t *testing.T, octets []byte, rest uint64) {
-		addr, ok := netip.AddrFromSlice(octets)
-		if !ok {
-			return
-		}
-		text := network.Visitor(addr)
-		part, err := network.Parse(text)
-		if err != nil || !part.Contains(addr.Unmap()) {
-			t.Fatalf("%s counts as %q, %v", addr, text, err)
-		}
-		if addr.Unmap().Is4() {
-			return
-		}
-		octets = append([]byte(nil), octets...)
-		for i := range 8 {
-			octets[8+i] = byte(rest >> (8 * i))
-		}
-		if neighbour, _ := netip.AddrFromSlice(octets); !neighbour.Is4In6() && network.Visitor(neighbour) != text {
-			t.Fatalf("%s counts as %q, %s as %q", addr, text, neighbour, network.Visitor(neighbour))
 		}
 	})
 }

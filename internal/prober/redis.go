@@ -74,29 +74,25 @@ func (p *Prober) keyOn(address string) (key string, found bool) {
 	return key, false
 }
 
-// clientFor returns a client of its own for a master, with one connection and without the hooks
-// of the program's.
+// clientFor returns a client for probes of a master, without the hooks of the program's.
 func (p *Prober) clientFor(address string) redis.UniversalClient {
-	switch client := p.client.(type) {
-	case *redis.ClusterClient:
-		if key, _ := p.keyOn(address); address != "" {
-			if node, err := client.MasterForKey(ended, key); err == nil {
-				return p.alike(node)
-			}
-		}
-		o := *client.Options()
-		o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
-		return redis.NewClusterClient(&o)
-	case *redis.Client:
-		return p.alike(client)
-	default:
-		panic("prober: the client is neither a redis.Client nor a redis.ClusterClient")
+	cluster, ok := p.client.(*redis.ClusterClient)
+	if !ok {
+		return p.newClient(p.client.(*redis.Client).Options())
 	}
+	if key, _ := p.keyOn(address); address != "" {
+		if node, err := cluster.MasterForKey(ended, key); err == nil {
+			return p.newClient(node.Options())
+		}
+	}
+	o := *cluster.Options()
+	o.NewClient = p.newClient
+	return redis.NewClusterClient(&o)
 }
 
-func (p *Prober) alike(client *redis.Client) *redis.Client {
-	o := *client.Options()
+// newClient makes a client for the same server with one connection, and the timeout of probes.
+func (p *Prober) newClient(as *redis.Options) *redis.Client {
+	o := *as
 	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
 	o.PushNotificationProcessor = nil // belongs to one client

@@ -197,12 +197,22 @@ func (c *ClusterServers) BeginMigration(key string, from, to *Server) {
 	from.must("CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
 }
 
-// MoveKey moves one key of a slot that moves. The key must exist.
-func (c *ClusterServers) MoveKey(key string, from, to *Server) {
+// MoveKeys moves all keys of the slot. One that expires meanwhile is not moved.
+func (c *ClusterServers) MoveKeys(key string, from, to *Server) {
 	c.t.Helper()
+	slot := c.slotOf(from, key)
 	host, port, _ := net.SplitHostPort(to.Addr)
-	if answer := from.must("MIGRATE", host, port, key, 0, 5000); answer != "OK" {
-		c.t.Fatalf("MIGRATE of a key from %s answers %s", from.Addr, answer)
+	for {
+		keys, err := from.client.ClusterGetKeysInSlot(context.Background(), slot, 100).Result()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(keys) == 0 {
+			return
+		}
+		for _, one := range keys {
+			from.must("MIGRATE", host, port, one, 0, 5000)
+		}
 	}
 }
 

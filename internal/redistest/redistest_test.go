@@ -69,7 +69,7 @@ func TestCluster_MasterKilledAndSlotMoved_ClientFollows(t *testing.T) {
 		to = c.Masters[1]
 	}
 	c.BeginMigration("a", from, to)
-	c.MoveKey("a", from, to)
+	c.MoveKeys("a", from, to)
 	c.FinishMigration("a", from, to)
 	if c.MasterOf("a") != to {
 		t.Error("the slot did not move")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +35,7 @@ type Server struct {
 	password string
 	client   *redis.Client
 	cmd      *exec.Cmd
-	ended    chan struct{} // closed when the process has ended
+	ended    <-chan struct{} // closed when the process has ended
 	paused   bool
 }
 
@@ -179,20 +178,10 @@ func (s *Server) signal(signal syscall.Signal) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	cmd, ended, started := exec.Command(s.command[0], s.command[1:]...), make(chan struct{}), make(chan error)
-	cmd.SysProcAttr = servertest.DieWithParent()
-	cmd.Env = append(os.Environ(), s.environ...)
-	s.cmd, s.ended = cmd, ended
-	go func() {
-		runtime.LockOSThread() // the kernel ends the process with the thread that started it
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	s.cmd = exec.Command(s.command[0], s.command[1:]...)
+	s.cmd.Env = append(os.Environ(), s.environ...)
+	var err error
+	if s.ended, err = servertest.StartProcess(s.cmd); err != nil {
 		s.t.Fatalf("cannot start redis-server: %v", err)
 	}
 	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)

@@ -118,7 +118,7 @@ func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
 			next(key, 2)   // still there
 			next(fresh, 1) // ASK, and the script is not loaded
 			next(fresh, 2)
-			servers.MoveKey(key, from, to)
+			servers.MoveKeys(key, from, to)
 			next(key, 3) // ASK
 			servers.FinishMigration(key, from, to)
 			next(key, 4) // MOVED

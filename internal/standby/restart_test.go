@@ -3,8 +3,6 @@ package standby_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,61 +13,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
-
-const urlVariable = "STANDBY_TEST_REDIS"
-
-// A node that is killed in an outage tells Redis after its next start what it said it admitted.
-func TestKill_InOutage_JournalToldLater(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		admitUntilKilled(t, dir)
-		return
-	}
-	server := redistest.Alone(t)
-	dir := t.TempDir()
-	server.Kill()
-	child := servertest.Child(t, dir)
-	child.Env = append(child.Env, urlVariable+"="+server.URL())
-	said := map[string]throttle.ID{}
-	servertest.KillAfter(t, child, 40, func(line string) bool {
-		words := strings.Fields(line)
-		if len(words) != 3 || words[0] != "admitted" {
-			return false
-		}
-		id, err := throttle.ParseID(words[2])
-		if err != nil {
-			t.Fatal(err)
-		}
-		said[words[1]] = id
-		return true
-	})
-	n := open(t, dir, server.URL())
-	if s := n.State(); s.Journal < len(said) || s.Since == 0 {
-		t.Errorf("after the restart: %+v", s)
-	}
-	for key, id := range said { // in the same outage it continues where it was
-		if h, err := n.mailbox.History(t.Context(), key); err != nil || h.Find(id) < 0 {
-			t.Fatalf("the node has forgotten a send: %v, %v", h, err)
-		}
-	}
-	server.Restart()
-	n.Start()
-	n.awaitHealthy(t)
-	for key, id := range said {
-		if history(t, server.Client(), key).Find(id) < 0 {
-			t.Errorf("Redis was not told of an admission")
-		}
-	}
-}
-
-func admitUntilKilled(t *testing.T, dir string) {
-	n := open(t, dir, os.Getenv(urlVariable))
-	n.Start()
-	for i := 0; ; i++ {
-		key := fmt.Sprintf("key%d", i)
-		a := n.admit(t, key, true)
-		fmt.Printf("admitted %s %s\n", key, a.ID)
-	}
-}
 
 // However often Redis goes and comes back, one node never admits more than the tiers.
 func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {

@@ -62,24 +62,6 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 	}
 }
 
-// A replica replaces a master that is away, and is told what the node did meanwhile.
-func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
-	servers := redistest.Cluster(t)
-	n := start(t, servers.URL())
-	key := keyOn(t, servers, servers.Masters[0])
-	n.admit(t, key, false)
-	servers.Masters[0].Kill()
-	alone := n.goAlone(t, key)
-	servers.AwaitReady()
-	n.awaitHealthy(t)
-	if got := history(t, n.client, key); got.Find(alone.ID) < 0 {
-		t.Error("the next master was not told")
-	}
-	if v, err := n.mailbox.Peek(t.Context(), key); err != nil || v.Degraded {
-		t.Errorf("after the failover: alone %v, %v", v.Degraded, err)
-	}
-}
-
 // A node that starts while all masters are away continues alone, though it does not know them yet.
 func TestCluster_StartedInOutage_ContinuesAlone(t *testing.T) {
 	servers := redistest.Cluster(t)
@@ -98,21 +80,4 @@ func TestCluster_StartedInOutage_ContinuesAlone(t *testing.T) {
 		v, err := n.mailbox.Peek(context.Background(), "alice")
 		return err == nil && !v.Degraded && v.Sent == 1
 	})
-}
-
-// The time between two masters is an outage; the second one is told of it.
-func TestSentinel_Failover_SecondMasterIsTold(t *testing.T) {
-	servers := redistest.Sentinel(t)
-	n := start(t, servers.URL())
-	n.admit(t, "alice", false)
-	servers.Master.Kill()
-	alone := n.goAlone(t, "alice")
-	servers.Failover()
-	n.awaitHealthy(t)
-	if got := history(t, n.client, "alice"); got.Find(alone.ID) < 0 {
-		t.Errorf("the second master has %v, not what was admitted alone", got)
-	}
-	if v, err := n.mailbox.Peek(t.Context(), "alice"); err != nil || v.Degraded {
-		t.Errorf("after the failover: alone %v, %v", v.Degraded, err)
-	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzCompose hands hostile values to every field and to a template that puts
-// data into the subject: what comes out is one mail to one recipient, or an
+// data into the subject: what comes out is one email to one recipient, or an
 // error that repeats none of it.
 func FuzzCompose(f *testing.F) {
 	const crlf = "\r\nBcc: victim@example.net\r\n\r\nbody"

@@ -18,7 +18,7 @@ const (
 	maxSenderName = 64
 )
 
-// Sender is who mails come from.
+// Sender is who emails come from.
 type Sender struct {
 	Name    string          // the display name; may be empty
 	Address address.Address // in the From header and in the envelope
@@ -63,7 +63,7 @@ func (s Sender) header() string {
 	return encodedWords(s.Name) + " " + bare
 }
 
-// shown is an address as the text of a mail shows it: as typed, or without its local part
+// shown is an address as the text of an email shows it: as typed, or without its local part
 // if that has a mark other than . + - and _. A visitor chooses the address, and mail readers
 // make links of what looks like one: victim+www.evil.example/login@example.com would put
 // one into an honest sender's mail.
@@ -82,7 +82,7 @@ func subjectProblem(subject string) string {
 	return plainTextProblem(subject, maxSubject)
 }
 
-// plainTextProblem says why a short text from outside may not go into a mail, or nothing:
+// plainTextProblem says why a short text from outside may not go into an email, or nothing:
 // it must be UTF-8, one line, not too long, and free of control characters and of those
 // that reorder the text around them.
 func plainTextProblem(text string, maxRunes int) string {

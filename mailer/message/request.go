@@ -15,7 +15,7 @@ const (
 	maxDataValue = 2048 // a link with a token fits
 )
 
-// Request is what one mail says, and its recipient.
+// Request is what one email says, and its recipient.
 type Request struct {
 	To address.Address
 	// Template and Locale choose the text. No Template means DefaultTemplate; of an
@@ -23,7 +23,7 @@ type Request struct {
 	Template, Locale string
 	// Code is 4 to 12 of 0-9, A-Z and a-z.
 	Code string
-	// ExpiresInMS is how long the code is valid; with 0 the mail does not say.
+	// ExpiresInMS is how long the code is valid; with 0 the email does not say.
 	ExpiresInMS int64
 	// Data is for the template: up to 16 values of one line and up to 2,048 characters,
 	// under names like those of variables.

@@ -42,12 +42,12 @@ func TestCompose_BadRequest_Refused(t *testing.T) {
 	}
 }
 
-// An id that is none ends the mail, not the header block.
+// An id that is none ends the email, not the header block.
 func TestCompose_IDWithLineEnd_NoMail(t *testing.T) {
 	request := sampleRequest(t)
 	request.ID = "x>\r\nBcc: a@b.c"
 	if err := composeError(newComposer(t, "no-reply@acme.example", nil), request); err == nil {
-		t.Error("a mail was made")
+		t.Error("an email was made")
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 
 var templateFiles = []string{subjectFile, textFile, bodyFile, expiresFile}
 
-// maxTemplateFile bounds one file. Mail providers clip mails of more than about 100 KB.
+// maxTemplateFile bounds one file. Mail providers clip emails of more than about 100 KB.
 const maxTemplateFile = 128 << 10
 
 // sources is the text of each file by name/locale, then file.

@@ -21,7 +21,7 @@ const DefaultTemplate = "code"
 //go:embed templates
 var builtinTemplates embed.FS
 
-// Templates are the texts of mails by name and locale, parsed and tried out. They do not
+// Templates are the texts of emails by name and locale, parsed and tried out. They do not
 // change once loaded.
 type Templates struct {
 	byName        map[string]map[string]*template // name, then locale in lower case

@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
-// Whatever is in an operator's template, it stops the start in one line, or makes mails
+// Whatever is in an operator's template, it stops the start in one line, or makes emails
 // that are whole, and does not take for ever.
 func FuzzTemplates(f *testing.F) {
 	f.Add("{{.Code}}", "{{.Code}} {{.Data.name}}", "<p>{{.Code}}</p>")
@@ -49,7 +49,7 @@ func FuzzTemplates(f *testing.F) {
 		}
 		back := read(t, made)
 		if made.To.String() != "alice@example.com" || back.header.Get("Bcc") != "" {
-			t.Fatalf("the mail goes to %q and %q", made.To.String(), back.header.Get("Bcc"))
+			t.Fatalf("the email goes to %q and %q", made.To.String(), back.header.Get("Bcc"))
 		}
 	})
 }

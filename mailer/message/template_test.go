@@ -55,7 +55,7 @@ func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) 
 	return read(t, made)
 }
 
-// The built-in mail fetches nothing and links nowhere.
+// The built-in email fetches nothing and links nowhere.
 func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
 	for _, locale := range []string{"en", "zh"} {
 		body, err := os.ReadFile("templates/code/" + locale + "/body.html")

@@ -240,7 +240,7 @@ func (c *conn) quit() {
 // extensions is what EHLO offered, as far as it matters here.
 type extensions struct {
 	pipelining, startTLS bool
-	size                 int      // the most octets of a mail; 0 if it does not say
+	size                 int      // the most octets of an email; 0 if it does not say
 	auth                 []string // the ways to log in
 }
 

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Outcome says what became of a mail that was not accepted, and with it whether the send
+// Outcome says what became of an email that was not accepted, and with it whether the send
 // stays charged: rejected and unknown stay, the others are refunded. It is the word in logs
 // and metrics.
 type Outcome string
 
 const (
-	// Rejected: the relay refused this mail or its recipient for good (5xx). A refusal of
+	// Rejected: the relay refused this email or its recipient for good (5xx). A refusal of
 	// us, of our sender or of our quota is Unavailable.
 	Rejected Outcome = "rejected"
-	// Unavailable: the mail certainly never left. Every relay was down, slow or
+	// Unavailable: the email certainly never left. Every relay was down, slow or
 	// misconfigured, said 4xx, or refused us or our sender.
 	Unavailable Outcome = "unavailable"
-	// Deferred: the mail certainly never left, and each relay that was asked came as far as
+	// Deferred: the email certainly never left, and each relay that was asked came as far as
 	// the recipient. A visitor can bring that about by naming a domain that does not exist,
 	// so it need not be trouble of a relay.
 	Deferred Outcome = "deferred"
-	// Unknown: the last octet of the mail may have gone out and no answer came. The mail
+	// Unknown: the last octet of the email may have gone out and no answer came. The email
 	// may have been delivered, so sending it again could deliver it twice.
 	Unknown Outcome = "unknown"
-	// Busy: too many sends are waiting, or too little time was left. The mail certainly
+	// Busy: too many sends are waiting, or too little time was left. The email certainly
 	// never left.
 	Busy Outcome = "busy"
 )
 
-// Step is the part of the SMTP conversation in which a mail failed.
+// Step is the part of the SMTP conversation in which an email failed.
 type Step string
 
 // The steps in order.
@@ -76,7 +76,7 @@ type Receipt struct {
 	Reply Reply  // to the final dot; the text often names the queue entry
 }
 
-// Error is why a mail was not accepted. Its text names the relay and the step, never an
+// Error is why an email was not accepted. Its text names the relay and the step, never an
 // address or a secret.
 type Error struct {
 	Outcome    Outcome
@@ -109,8 +109,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 var (
-	// ErrUnsendable is matched if a mail cannot go over the wire as it is, such as with a
-	// bare CR or LF. The caller is at fault, not the relay; the mail never left.
+	// ErrUnsendable is matched if an email cannot go over the wire as it is, such as with a
+	// bare CR or LF. The caller is at fault, not the relay; the email never left.
 	ErrUnsendable = errors.New("the email cannot be sent as it is")
 
 	errClosed   = errors.New("the relay connections are closed")

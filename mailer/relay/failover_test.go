@@ -19,6 +19,7 @@ import (
 // What goes over the wire to the first of two relays that fails in this way, and whether the
 // second is asked.
 func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
+	t.Parallel()
 	const (
 		over = relay.Outcome("") // the second relay takes it
 		text = "EHLO MAIL RCPT DATA TEXT"
@@ -33,7 +34,7 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 	barred.TLS = tr.good()
 	for name, c := range map[string]struct {
 		script  fault.Script
-		kept    bool // a mail went over the connection before
+		kept    bool // an email went over the connection before
 		outcome relay.Outcome
 		heard   string
 	}{
@@ -93,7 +94,7 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 	}
 }
 
-// slowBeside makes two relays, of which the first has its only connection taken by a mail until
+// slowBeside makes two relays, of which the first has its only connection taken by an email until
 // free is called.
 func slowBeside(t *testing.T, second fault.Script) (r *relay.Relays, slow, other *fault.Server, free func()) {
 	t.Helper()
@@ -105,7 +106,7 @@ func slowBeside(t *testing.T, second fault.Script) (r *relay.Relays, slow, other
 	return r, slow, other, hold(t, r, slow)
 }
 
-// hold has a mail take a connection of a relay that is silent after the final dot, until the
+// hold has an email take a connection of a relay that is silent after the final dot, until the
 // returned function is called.
 func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
 	t.Helper()
@@ -119,7 +120,7 @@ func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
 	}
 }
 
-// A mail does not wait for a slow relay until its time is up, beside another that has nothing
+// An email does not wait for a slow relay until its time is up, beside another that has nothing
 // to do.
 func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
 	t.Parallel()
@@ -161,7 +162,7 @@ func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
 			first.Play(fault.Script{})
 		}
 		if mustSend(t, r, letter()).Relay != s.taken.Addr() {
-			t.Errorf("step %d: the other relay took the mail", step)
+			t.Errorf("step %d: the other relay took the email", step)
 		}
 		if asked, resting := len(first.Received()), r.Stats()[0].CircuitOpen; asked != s.asked || resting != s.resting {
 			t.Errorf("step %d: the first was asked %d times and rests %v, want %d, %v", step, asked, resting, s.asked, s.resting)
@@ -175,12 +176,12 @@ func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
 	}
 }
 
-// With no relay to ask a mail does not wait under the pace, and is told when to try again.
+// With no relay to ask an email does not wait under the pace, and is told when to try again.
 func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	o := steady()
 	o.Now, o.Failures, o.Cooldown = func() int64 { return 0 }, 1, 7*time.Second
-	o.Pace = relay.Pace{PerSecond: .001} // and the second mail comes too soon
+	o.Pace = relay.Pace{PerSecond: .001} // and the second email comes too soon
 	r := newRelays(t, o, plain(s))
 	for _, want := range []time.Duration{0, 7 * time.Second} {
 		_, err := send(t.Context(), r, letter())
@@ -194,7 +195,7 @@ func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A mail that waited for a connection to a relay whose breaker opened meanwhile does not ask
+// An email that waited for a connection to a relay whose breaker opened meanwhile does not ask
 // it.
 func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})

@@ -15,7 +15,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// end is what must come of a mail that meets a fault: the outcome, and whether it is held
+// end is what must come of an email that meets a fault: the outcome, and whether it is held
 // against the relay.
 type end struct {
 	outcome relay.Outcome
@@ -24,7 +24,7 @@ type end struct {
 
 var (
 	down     = end{relay.Unavailable, true}
-	policy   = end{relay.Unavailable, false} // to one mail, or about us
+	policy   = end{relay.Unavailable, false} // to one email, or about us
 	deferred = end{relay.Deferred, false}
 	rejected = end{relay.Rejected, false}
 	unknown  = end{relay.Unknown, true}
@@ -53,7 +53,7 @@ var atSetup = map[fault.Kind]end{
 }
 
 // What a recipient can bring about is held against no relay: a visitor who names recipients
-// could otherwise stop the mail of all.
+// could otherwise stop the email of all.
 var atRCPT = map[fault.Kind]end{
 	fault.Silence: deferred, fault.Temporary: deferred, fault.Permanent: rejected, fault.Barred: deferred,
 	fault.Leaving: deferred, fault.HangUp: deferred, fault.Reset: deferred, fault.Drip: deferred,
@@ -74,9 +74,10 @@ func endOf(script fault.Script) (end, bool) {
 	return want, ok
 }
 
-// What a sender learns, what can have been delivered and what the next mails find, when a relay
+// What a sender learns, what can have been delivered and what the next emails find, when a relay
 // does this at that step.
 func TestSend_EveryFaultAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for step := range ends {
 		for kind := range atRCPT {
 			for name, script := range map[string]fault.Script{"one by one": {NoPipelining: true}, "in a group": {}, "held back": {HoldBack: true}} {
@@ -95,7 +96,7 @@ func TestSend_EveryFaultAtEveryStep(t *testing.T) {
 	}
 }
 
-// suffer sends one mail to a relay with one fault and checks all that must
+// suffer sends one email to a relay with one fault and checks all that must
 // hold whatever the fault is.
 func suffer(t *testing.T, script fault.Script, want end) {
 	s := play(t, script)
@@ -115,14 +116,14 @@ func suffer(t *testing.T, script fault.Script, want end) {
 	}
 	mayHaveArrived := want.outcome == "" || script.At == fault.Dot
 	if got := len(s.Mails()); got > 1 || (got == 1 && !mayHaveArrived) {
-		t.Errorf("%d mails arrived whole", got)
+		t.Errorf("%d emails arrived whole", got)
 	}
 	for _, received := range s.Received() {
 		if n := bytes.Count(received, []byte("RCPT TO:")); n > 1 {
 			t.Errorf("%d recipients in one transaction", n)
 		}
 		if !mayHaveArrived && script.At != fault.Content && bytes.Contains(received, []byte("Subject:")) {
-			t.Errorf("the mail's text went out:\n%s", received)
+			t.Errorf("the email's text went out:\n%s", received)
 		}
 	}
 	if said := log.String(); want.outcome != "" && strings.Count(said, "outcome="+string(want.outcome)) != 1 {
@@ -137,6 +138,7 @@ func suffer(t *testing.T, script fault.Script, want end) {
 
 // A send is deferred only if all relays that were asked put the recipient off.
 func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
+	t.Parallel()
 	later, down := fault.Script{At: fault.RCPT, Kind: fault.Temporary}, fault.Script{At: fault.Banner, Kind: fault.HangUp}
 	for name, c := range map[string]struct {
 		relays []fault.Script
@@ -189,14 +191,14 @@ func TestWire_RefusedRecipient(t *testing.T) {
 					t.Errorf("the relay heard\n%q, want\n%q", got, c.want)
 				}
 				if len(s.Mails()) != 0 {
-					t.Error("a mail arrived")
+					t.Error("an email arrived")
 				}
 			})
 		}
 	}
 }
 
-// The relay stops reading in the middle of a mail too great for any buffer, so its last octet
+// The relay stops reading in the middle of an email too great for any buffer, so its last octet
 // certainly never left.
 func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
 	t.Parallel()
@@ -208,13 +210,14 @@ func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
 	_, err := send(t.Context(), r, great)
 	checkFailure(t, err, relay.Unavailable, relay.StepContent, nil)
 	if len(s.Mails()) != 0 {
-		t.Error("a mail arrived")
+		t.Error("an email arrived")
 	}
 }
 
-// A caller who goes away before the final dot gets the mail back. Afterwards the outcome is
+// A caller who goes away before the final dot gets the email back. Afterwards the outcome is
 // unknown.
 func TestSend_Cancelled_OutcomeByStep(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		step    fault.Step
 		arrived string // in what the relay has heard when the caller goes

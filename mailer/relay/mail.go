@@ -69,7 +69,7 @@ func (c *conn) hear(step Step) *Error {
 	return c.refused(step, code)
 }
 
-// stale reports whether it was a kept connection that failed, and not the mail, which
+// stale reports whether it was a kept connection that failed, and not the email, which
 // certainly never left. A connection that answered MAIL and is silent at RCPT is not stale:
 // the recipient is slow and would be so again.
 func (c *conn) stale(failure *Error) bool {
@@ -90,7 +90,7 @@ func (c *conn) send(text []byte) (*Reply, *Error) {
 		// The last octet of CRLF.CRLF was never written, so whatever arrived is no email.
 		return nil, c.lost(StepContent, err)
 	}
-	// From here on the mail may have been delivered, and only a reply says otherwise.
+	// From here on the email may have been delivered, and only a reply says otherwise.
 	code, err := c.in.next()
 	if err != nil {
 		failure := c.lost(StepFinalDot, err)

@@ -52,7 +52,6 @@ func told(token string) string {
 }
 
 func TestExim_Tokens_Accepted(t *testing.T) {
-	t.Parallel()
 	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
 	for name, token := range map[string]string{"a short one": "ya29.short", "a long one": long} {
 		for scheme, relayURL := range map[string]func(*mailtest.Server) string{
@@ -103,9 +102,10 @@ func TestXOAUTH2_Challenge_Answered(t *testing.T) {
 	}
 }
 
-// Trouble of the token server is the relay's: the spare one takes the mail, the breaker
+// Trouble of the token server is the relay's: the spare one takes the email, the breaker
 // opens, and closes when the token server is back.
 func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, int)
@@ -143,13 +143,13 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			now.Add(1000)
 			mustSend(t, relays, letter())
 			if len(s.Mails()) != 1 || len(spare.Mails()) != 3 || relays.Stats()[0].CircuitOpen {
-				t.Errorf("%d and %d mails, %+v", len(s.Mails()), len(spare.Mails()), relays.Stats()[0])
+				t.Errorf("%d and %d emails, %+v", len(s.Mails()), len(spare.Mails()), relays.Stats()[0])
 			}
 		})
 	}
 }
 
-// A mail whose own time ends while its token is asked for ends then, and tells nothing of
+// An email whose own time ends while its token is asked for ends then, and tells nothing of
 // the relay; and so it is when all is cut off.
 func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func commitCut(t *testing.T, text []byte, after int, secure *tls.Config, trust *
 }
 
 // Whichever octet the connection is cut at: the outcome is Unavailable only if the relay
-// cannot have the end of the mail, and Unknown if it has.
+// cannot have the end of the email, and Unknown if it has.
 func TestCommit_CutAtEachOctet_OutcomeIsExact(t *testing.T) {
 	text := []byte("Subject: code\r\n\r\n.123456\r\n")
 	wire := stuff(nil, text)

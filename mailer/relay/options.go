@@ -10,9 +10,9 @@ import (
 
 // Options are the settings of Relays. Zero fields mean the defaults named here.
 type Options struct {
-	// MaxConns is the most connections to any one relay. 8. Mails to one recipient domain,
+	// MaxConns is the most connections to any one relay. 8. Emails to one recipient domain,
 	// with its subdomains, may hold half of them. Where the relay takes fewer, and says 4xx
-	// to one more, or 432 to a mail over one more, that mail waits for the other connections.
+	// to one more, or 432 to an email over one more, that email waits for the other connections.
 	MaxConns int
 	// Deadline bounds a send as a whole, over all relays and retries; the caller's context
 	// can only shorten it. 30 s.
@@ -32,10 +32,10 @@ type Options struct {
 // Hooks are called from many goroutines at once and must not block. Any may be nil. A relay
 // is named by its host:port.
 type Hooks struct {
-	// Tried is called after each try to hand a mail to a relay. The result is "sent" or an
+	// Tried is called after each try to hand an email to a relay. The result is "sent" or an
 	// Outcome.
 	Tried func(relay, result string, took time.Duration)
-	// Paced is called with the time that a mail waited under the pace.
+	// Paced is called with the time that an email waited under the pace.
 	Paced func(waited time.Duration)
 	// Circuit is called when a relay's circuit breaker opens and when it closes.
 	Circuit func(relay string, open bool)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Pace bounds how many mails leave a second, at even distances and in order of arrival.
-// Up to Queue may wait. A mail that finds the queue full, or whose wait would exceed its
+// Pace bounds how many emails leave a second, at even distances and in order of arrival.
+// Up to Queue may wait. An email that finds the queue full, or whose wait would exceed its
 // deadline, is refused as Busy at once.
 type Pace struct {
 	PerSecond float64 // 0: no limit
@@ -22,7 +22,7 @@ const SlowestPace = 1e-6
 type pacer struct {
 	limiter  *rate.Limiter
 	interval time.Duration
-	queue    chan struct{} // holds one for each mail that waits
+	queue    chan struct{} // holds one for each email that waits
 }
 
 func newPacer(p Pace) *pacer {
@@ -33,7 +33,7 @@ func newPacer(p Pace) *pacer {
 	}
 }
 
-// wait returns when this mail may leave.
+// wait returns when this email may leave.
 func (p *pacer) wait(b budget) *Error {
 	if p.limiter.Allow() {
 		return nil

@@ -20,7 +20,7 @@ import (
 )
 
 // A connection is reused for as long as the relay takes it. RSET goes before MAIL only where
-// the mail before was refused.
+// the email before was refused.
 func TestKeptConnection_Reused(t *testing.T) {
 	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
 	r := newRelays(t, steady(), plain(s))
@@ -48,9 +48,10 @@ func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
 	mustSend(t, r, letter())
 }
 
-// Whatever a kept connection dies of before the mail was handed over, the mail goes out on a
+// Whatever a kept connection dies of before the email was handed over, the email goes out on a
 // fresh one, once.
 func TestKeptConnection_Dead_Replaced(t *testing.T) {
+	t.Parallel()
 	for step, kinds := range map[fault.Step][]fault.Kind{
 		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent},
 		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence},
@@ -71,14 +72,14 @@ func TestKeptConnection_Dead_Replaced(t *testing.T) {
 				s.Play(script)
 				mustSend(t, r, letter())
 				if conns, mails := len(s.Received()), len(s.Mails()); conns != 2 || mails != 2 {
-					t.Errorf("%d connections and %d mails, want 2 and 2", conns, mails)
+					t.Errorf("%d connections and %d emails, want 2 and 2", conns, mails)
 				}
 			})
 		}
 	}
 }
 
-// A relay that takes one mail over each connection gets all of them, over as many.
+// A relay that takes one email over each connection gets all of them, over as many.
 func TestKeptConnection_Spent_Replaced(t *testing.T) {
 	for _, script := range []fault.Script{
 		{At: fault.MAIL}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.DATA, NoPipelining: true},
@@ -93,7 +94,7 @@ func TestKeptConnection_Spent_Replaced(t *testing.T) {
 			mustSend(t, r, letter())
 		}
 		if conns, mails := len(s.Received()), len(s.Mails()); conns != many || mails != many {
-			t.Errorf("%s: %d connections and %d mails, want %d of both", script.At, conns, mails, many)
+			t.Errorf("%s: %d connections and %d emails, want %d of both", script.At, conns, mails, many)
 		}
 	}
 }
@@ -123,12 +124,13 @@ func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 		seen[m.To]++
 	}
 	if len(seen) != senders*each || len(s.Mails()) != senders*each {
-		t.Errorf("%d mails to %d recipients, want one to each of %d", len(s.Mails()), len(seen), senders*each)
+		t.Errorf("%d emails to %d recipients, want one to each of %d", len(s.Mails()), len(seen), senders*each)
 	}
 }
 
 // A wait for a connection is bounded in time, in number, and by the caller.
 func TestPool_Wait_Bounded(t *testing.T) {
+	t.Parallel()
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns, o.Waiting = 1, 1
@@ -136,7 +138,7 @@ func TestPool_Wait_Bounded(t *testing.T) {
 	r := newRelays(t, o, plain(s))
 	free := hold(t, r, s)
 
-	short, cancel := context.WithTimeout(t.Context(), patience)
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := send(short, r, letter())
 	checkOutcome(t, err, relay.Busy)
@@ -161,7 +163,7 @@ func TestPool_Wait_Bounded(t *testing.T) {
 	mustSend(t, r, letter())
 }
 
-// Mails to one domain hold half the connections at most, whatever subdomains they name, and
+// Emails to one domain hold half the connections at most, whatever subdomains they name, and
 // fill half the queue at most.
 func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"})
@@ -217,7 +219,7 @@ func TestPool_Queue_InOrder(t *testing.T) {
 	group.Wait()
 	for i, mail := range s.Mails()[1:] {
 		if mail.To != "recipient@"+domains[i] {
-			t.Errorf("mail %d is to %s, want %s", i, mail.To, domains[i])
+			t.Errorf("email %d is to %s, want %s", i, mail.To, domains[i])
 		}
 	}
 }
@@ -229,8 +231,8 @@ func domains(n int) (all []string) {
 	return all
 }
 
-// Mails for which a relay takes no further connection wait for those that it took. Microsoft
-// 365 takes any number, but no mail over those beyond three. Nothing of it is held against the
+// Emails for which a relay takes no further connection wait for those that it took. Microsoft
+// 365 takes any number, but no email over those beyond three. Nothing of it is held against the
 // relay.
 func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 	for name, script := range map[string]fault.Script{"421 to the connection": {MostConns: 2}, "432 to the mail": {MostSending: 3}} {
@@ -254,13 +256,13 @@ func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 				}
 			}
 			if stats := r.Stats()[0]; taken != many || stats.CircuitOpen || stats.Open > 3 || log.String() != "" {
-				t.Errorf("%d mails of %d; %+v; the log says\n%s", taken, many, stats, log.String())
+				t.Errorf("%d emails of %d; %+v; the log says\n%s", taken, many, stats, log.String())
 			}
 		})
 	}
 }
 
-// With no other connection to wait for, the mail is unavailable.
+// With no other connection to wait for, the email is unavailable.
 func TestCrowded_432Alone_Unavailable(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, steady(), plain(s))
@@ -320,10 +322,10 @@ func TestClose_MailInProgress_Waits(t *testing.T) {
 		_, err := send(context.Background(), r, letter())
 		sent <- err
 	}()
-	servertest.Eventually(t, "the mail is in progress", func() bool { return len(s.Mails()) == 1 })
+	servertest.Eventually(t, "the email is in progress", func() bool { return len(s.Mails()) == 1 })
 	closeRelays(t, r)
 	if err := <-sent; err != nil {
-		t.Errorf("the mail in progress: %v", err)
+		t.Errorf("the email in progress: %v", err)
 	}
 	_, err := send(t.Context(), r, letter())
 	checkOutcome(t, err, relay.Unavailable)

@@ -6,8 +6,8 @@ import "strings"
 type subject int
 
 const (
-	aboutMail    subject = iota // this mail or its recipient
-	aboutUs                     // any mail of ours: policy, quota, sender
+	aboutMail    subject = iota // this email or its recipient
+	aboutUs                     // any email of ours: policy, quota, sender
 	aboutCommand                // the command, whatever the recipient
 	aboutLoad                   // other connections that are sending
 )
@@ -75,12 +75,12 @@ func (r Reply) outcome(step Step) Outcome {
 	return Unavailable
 }
 
-// eximMails is how many mails of one connection Exim delivers at once as it is installed
+// eximMails is how many emails of one connection Exim delivers at once as it is installed
 // (smtp_accept_queue_per_connection). It takes more and says nothing, but leaves them for
 // its next queue run, half an hour later.
 const eximMails = 10
 
-// mostMails is how many mails to send over one connection, by the relay's banner; 0 is any
+// mostMails is how many emails to send over one connection, by the relay's banner; 0 is any
 // number.
 func mostMails(banner string) int {
 	if strings.Contains(banner, " Exim ") {

@@ -3,13 +3,11 @@ package relay_test
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -18,11 +16,11 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// These tests hand our mail to a real mail server that knows nothing of us, and
+// These tests hand our email to a real mail server that knows nothing of us, and
 // look at what it delivers.
 
-// arrived takes the server's own header off a delivered mail and gives both,
-// the mail with line ends as they were on the wire.
+// arrived takes the server's own header off a delivered email and gives both,
+// the email with line ends as they were on the wire.
 func arrived(t *testing.T, text []byte) (received string, mail []byte) {
 	t.Helper()
 	end := regexp.MustCompile(`(?s)\AReceived: .*?\n[^ \t]`).FindIndex(text)
@@ -51,7 +49,7 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mailtest.Start(t, test.options)
-			m := compose(t, test.from, nil, message.Request{To: parse(t, "Alice@example.com"), Locale: test.locale, Code: "123456", ExpiresInMS: 600_000, ID: "real"})
+			m := compose(t, test.from, message.Request{To: parse(t, "Alice@example.com"), Locale: test.locale, Code: "123456", ExpiresInMS: 600_000, ID: "real"})
 			receipt := mustSend(t, newRelays(t, steady(), test.relay(server)), m)
 
 			received, delivered := arrived(t, server.Await(t, "Alice@example.com"))
@@ -59,7 +57,7 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 				t.Errorf("the server received it otherwise:\n%s", received)
 			}
 			if _, entry, ok := strings.Cut(receipt.Reply.Message, "id="); !ok || !strings.Contains(received, entry) {
-				t.Errorf("the receipt %q names no mail of\n%s", receipt.Reply.Message, received)
+				t.Errorf("the receipt %q names no email of\n%s", receipt.Reply.Message, received)
 			}
 			if !bytes.Equal(delivered, m.Bytes) {
 				t.Errorf("delivered was\n%s\ncomposed was\n%s", delivered, m.Bytes)
@@ -71,53 +69,17 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	}
 }
 
-// compose makes a mail with the built-in templates and, over them, its own.
-func compose(t testing.TB, from string, own fs.FS, request message.Request) mail {
+// compose makes an email with the built-in templates.
+func compose(t testing.TB, from string, request message.Request) mail {
 	t.Helper()
-	sender, err := message.ParseSender(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	templates, err := message.LoadTemplates(own, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := message.NewComposer(sender, templates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := composer.Compose(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := must(message.ParseSender(from))(t)
+	composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
+	made := must(composer.Compose(request))(t)
 	return mail{From: made.From.String(), To: made.To.String(), Bytes: made.Bytes}
 }
 
-// Lines that begin with dots, composed and raw.
-func TestExim_Dots_EveryOctetKept(t *testing.T) {
-	own := fstest.MapFS{
-		"dots/en/subject.txt": {Data: []byte(".{{.Code}}")},
-		"dots/en/text.txt":    {Data: []byte("{{.Code}}\n.\n..\n.hidden\n...\n\n.{{.Data.name}}\n.")},
-		"dots/en/body.html":   {Data: []byte("<p>\n.\n..{{.Code}}\n.</p>\n.\n")},
-	}
-	composed := compose(t, "no-reply@acme.example", own, message.Request{
-		To: parse(t, "a@dots.example"), Template: "dots", Code: "123456", ID: "dots", Data: map[string]string{"name": "."},
-	})
-	server := mailtest.Start(t, mailtest.Options{})
-	relays := newRelays(t, steady(), server.STARTTLS())
-	for _, m := range []mail{composed, letter()} {
-		mustSend(t, relays, m)
-		if _, delivered := arrived(t, server.Await(t, m.To)); !bytes.Equal(delivered, m.Bytes) {
-			t.Errorf("delivered was\n%q\nsent was\n%q", delivered, m.Bytes)
-		}
-	}
-	if mails := server.Mails(t); len(mails) != 2 {
-		t.Errorf("%d mails arrived", len(mails))
-	}
-}
-
 // What the server's refusals mean, and that a refusal leaves the connection in
-// step: the mail after it goes over the same one.
+// step: the email after it goes over the same one.
 func TestExim_Refusals_Outcomes(t *testing.T) {
 	server := mailtest.Start(t, mailtest.Options{Refuse: []mailtest.Refusal{
 		{At: "MAIL", Domain: "spoofed.example", Reply: "550 5.7.1 Not your domain"},
@@ -195,10 +157,9 @@ func oddAddresses(t *testing.T) (odd []string) {
 	return slices.Compact(odd)
 }
 
-// Marks that steer a shell, a path or a router steer nothing here: each mail is
+// Marks that steer a shell, a path or a router steer nothing here: each email is
 // delivered to the one recipient that its Address names.
 func TestExim_OddAddresses_Delivered(t *testing.T) {
-	t.Parallel()
 	to := oddAddresses(t)
 	if len(to) < 150 {
 		t.Fatalf("only %d addresses", len(to))
@@ -221,21 +182,20 @@ func TestExim_OddAddresses_Delivered(t *testing.T) {
 	for _, mail := range server.Mails(t) {
 		got[mail.To]++
 		if i := slices.Index(to, mail.To); i < 0 || !bytes.Contains(mail.Text, fmt.Appendf(nil, "Message-ID: <%d@acme.example>\n", i)) {
-			t.Errorf("%q got the mail of another", mail.To)
+			t.Errorf("%q got the email of another", mail.To)
 		}
 	}
 	log := server.Log()
 	for _, recipient := range to {
 		if got[recipient] != 1 || !strings.Contains(log, " <"+recipient+"> R=") {
-			t.Errorf("%q got %d mails", recipient, got[recipient])
+			t.Errorf("%q got %d emails", recipient, got[recipient])
 		}
 	}
 }
 
-// Exim delivers the first ten mails of a connection at once and leaves more for its
+// Exim delivers the first ten emails of a connection at once and leaves more for its
 // next queue run, which may come when the code is no longer valid.
 func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
-	t.Parallel()
 	var to []string
 	for i := range 25 {
 		to = append(to, fmt.Sprintf("user%d@example.com", i))
@@ -248,7 +208,7 @@ func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
 		mustSend(t, relays, m)
 	}
 	if mails := server.Mails(t); len(mails) != len(to) {
-		t.Errorf("%d mails of %d were delivered", len(mails), len(to))
+		t.Errorf("%d emails of %d were delivered", len(mails), len(to))
 	}
 	if strings.Contains(server.Log(), "no immediate delivery") {
 		t.Errorf("not all was delivered at once; the log says:\n%s", server.Log())

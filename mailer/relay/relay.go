@@ -47,7 +47,7 @@ func newRelay(url URL, o Options) *relay {
 	return r
 }
 
-// closed reports whether the circuit lets a mail pass.
+// closed reports whether the circuit lets an email pass.
 func (r *relay) closed() bool { return r.circuit.Rest() == 0 }
 
 func (r *relay) resting(ms int64) *Error {
@@ -58,7 +58,7 @@ func (r *relay) tried(result string, began time.Time) {
 	r.options.Hooks.Tried(r.name, result, time.Since(began))
 }
 
-// oneTooMany reports whether a new connection was refused for now, or a mail because others
+// oneTooMany reports whether a new connection was refused for now, or an email because others
 // are being sent over other connections.
 func (e *Error) oneTooMany() bool {
 	if e.Reply == nil || e.Reply.Code/100 != 4 {
@@ -84,7 +84,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return breaker.Failed
 	case failure.Step == StepDATA, failure.Step == StepFinalDot:
-		return breaker.Answered // 4xx, or a policy decision about one mail
+		return breaker.Answered // 4xx, or a policy decision about one email
 	}
 	return breaker.Failed
 }

@@ -1,13 +1,13 @@
-// Package relay hands mails to SMTP relays and says exactly what became of them.
+// Package relay hands emails to SMTP relays and says exactly what became of them.
 //
-// A mail is a transaction. Begin finds a relay and goes up to its 354; until then the mail
+// An email is a transaction. Begin finds a relay and goes up to its 354; until then the email
 // has certainly not left. Commit sends the text and says whether it was accepted, refused
 // for good, certainly not sent, or possibly delivered without an answer. The caller notes
-// between the two that the mail may leave.
+// between the two that the email may leave.
 //
 //	tx, err := relays.Begin(ctx, from, to)
 //	if err != nil {
-//		return err // the mail never left, or was refused for good
+//		return err // the email never left, or was refused for good
 //	}
 //	defer tx.Abort() // does nothing after Commit
 //	if err := note(ctx); err != nil {
@@ -22,7 +22,7 @@ import (
 	"sync"
 )
 
-// Relays hands mails to the first of several relays that takes them. It may be used from
+// Relays hands emails to the first of several relays that takes them. It may be used from
 // any number of goroutines.
 type Relays struct {
 	relays  []*relay
@@ -37,7 +37,7 @@ type Relays struct {
 	close   sync.Once
 }
 
-// New prepares the relays, which are tried in this order. The first mail dials. The caller
+// New prepares the relays, which are tried in this order. The first email dials. The caller
 // closes them.
 func New(urls []URL, options Options) (*Relays, error) {
 	if len(urls) == 0 {

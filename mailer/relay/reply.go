@@ -66,7 +66,7 @@ func (r *replyReader) next() (code int, err error) {
 
 // splitReplyLine splits "250-text" or "250 text". It takes a bare "250", as RFC 5321
 // asks of clients, and a line that ends in LF alone: to refuse that after the final dot
-// would make a delivered mail an unknown one.
+// would make a delivered email an unknown one.
 func splitReplyLine(line []byte) (code int, more bool, text []byte, ok bool) {
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	if len(line) < 3 || line[0] < '2' || line[0] > '5' {

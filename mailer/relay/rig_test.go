@@ -135,7 +135,7 @@ func play(t testing.TB, script fault.Script) *fault.Server {
 	return s
 }
 
-// send is one mail from Begin to Commit.
+// send is one email from Begin to Commit.
 func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, error) {
 	from, err := address.Parse(m.From, address.Identity{})
 	if err != nil {
@@ -157,7 +157,7 @@ func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {
 	return must(send(t.Context(), r, m))(t)
 }
 
-// sendAtOnce sends so many mails at the same time, each to a domain of its own, and returns
+// sendAtOnce sends so many emails at the same time, each to a domain of its own, and returns
 // what came of each.
 func sendAtOnce(t *testing.T, r *relay.Relays, domains ...string) []error {
 	t.Helper()
@@ -196,7 +196,7 @@ func checkFailure(t *testing.T, err error, outcome relay.Outcome, step relay.Ste
 	}
 }
 
-// heardBy returns the verbs that a relay heard, connection by connection, and the mail's text
+// heardBy returns the verbs that a relay heard, connection by connection, and the email's text
 // as TEXT.
 func heardBy(s *fault.Server) string {
 	var all []string

@@ -59,6 +59,7 @@ func (tr trust) address(scheme, user string, s interface{ Addr() string }) strin
 const password = "s:3/cr@t? #ü"
 
 func TestTLS_Certificates(t *testing.T) {
+	t.Parallel()
 	tr, stranger := newTrust(t), newTrust(t)
 	other := tr.server(-1, 1, "mail.example.com")
 	for name, c := range map[string]struct {
@@ -96,7 +97,7 @@ func TestTLS_Certificates(t *testing.T) {
 					t.Errorf("the relay chose what is shown: %q", said)
 				}
 				if len(s.Mails()) != 0 {
-					t.Error("a mail arrived all the same")
+					t.Error("an email arrived all the same")
 				}
 			})
 		}
@@ -110,8 +111,9 @@ func outdated(config *tls.Config) *tls.Config {
 }
 
 // TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
-// mail goes out in the clear, and nothing is shown that is secret.
+// email goes out in the clear, and nothing is shown that is secret.
 func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
 	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}
@@ -158,7 +160,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			checkOutcome(t, err, relay.Unavailable)
 			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
 			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
-				t.Errorf("a mail was begun: %q", heard)
+				t.Errorf("an email was begun: %q", heard)
 			}
 			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
 				t.Errorf("the password went out: %q", heard)

@@ -103,7 +103,7 @@ func (tx *Tx) ask(line time.Time) *Error {
 	if tx.conn, failure = r.pool.take(tx.budget.ctx, line, tx.to.Domain()); failure != nil {
 		return failure
 	}
-	// Asked again: the circuit may have opened while this mail waited.
+	// Asked again: the circuit may have opened while this email waited.
 	if tx.pass = r.circuit.Ask(); !tx.pass.OK {
 		r.pool.release(tx.conn, tx.to.Domain())
 		return r.resting(tx.pass.Wait)

@@ -85,7 +85,7 @@ func TestBegin_EndsAt354(t *testing.T) {
 		t.Errorf("the relay heard %s", heard)
 	}
 	if _, err := tx.Commit(letter().Bytes); err != nil || len(s.Mails()) != 1 {
-		t.Errorf("%v, %d mails", err, len(s.Mails()))
+		t.Errorf("%v, %d emails", err, len(s.Mails()))
 	}
 	tx.Abort()
 	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA TEXT" || s.Open() != 1 {
@@ -93,7 +93,7 @@ func TestBegin_EndsAt354(t *testing.T) {
 	}
 }
 
-// An aborted mail never leaves, and is not held against the relay.
+// An aborted email never leaves, and is not held against the relay.
 func TestAbort_MailNeverLeaves(t *testing.T) {
 	o := steady()
 	o.Failures = 1
@@ -108,11 +108,11 @@ func TestAbort_MailNeverLeaves(t *testing.T) {
 	}
 	receipt := mustSend(t, relays, letter())
 	if receipt.Relay != first.Addr() || len(first.Mails()) != 1 || len(second.Received()) != 0 {
-		t.Errorf("the next mail: %+v", receipt)
+		t.Errorf("the next email: %+v", receipt)
 	}
 }
 
-// A relay that breaks off between Begin and Commit has certainly not got the mail, and
+// A relay that breaks off between Begin and Commit has certainly not got the email, and
 // another takes it.
 func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
 	// The first octets may go into the socket's buffer: only a text larger than any buffer
 	// proves that its end never left.
 	if err != nil || receipt.Relay != second.Addr() || len(second.Mails()) != 1 {
-		t.Errorf("%+v, %v; %d mails", receipt, err, len(second.Mails()))
+		t.Errorf("%+v, %v; %d emails", receipt, err, len(second.Mails()))
 	}
 }
 
@@ -139,10 +139,11 @@ func silent() []fault.Script {
 	}
 }
 
-// A relay that had little of the time it is allowed is not blamed for its silence: else mails
+// A relay that had little of the time it is allowed is not blamed for its silence: else emails
 // that wait until their time is nearly up could open the breaker. One that is silent for half
 // of all the time is, also where a send may not take as long as one step may.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
+	t.Parallel()
 	for _, script := range silent() {
 		for name, c := range map[string]struct {
 			deadline, own time.Duration
@@ -176,6 +177,7 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 // Neither another connection nor another relay is begun when the first took nearly all the
 // time there was.
 func TestSend_TooLate_NoSecondTry(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]fault.Script{
 		"another relay":      {At: fault.Banner, Kind: fault.Silence},
 		"another connection": {At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
@@ -201,7 +203,7 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 	}
 }
 
-// The pace applies to all relays together. Mails that wait leave at even distances.
+// The pace applies to all relays together. Emails that wait leave at even distances.
 func TestPace_Waiting_EvenDistances(t *testing.T) {
 	const mails, perSecond = 12, 100
 	var paced atomic.Int32
@@ -216,7 +218,7 @@ func TestPace_Waiting_EvenDistances(t *testing.T) {
 		}
 	}
 	if took, least := time.Since(began), (mails-1)*time.Second/perSecond; took < least || paced.Load() != mails {
-		t.Errorf("%d of %d mails left in %v, want no less than %v", paced.Load(), mails, took, least)
+		t.Errorf("%d of %d emails left in %v, want no less than %v", paced.Load(), mails, took, least)
 	}
 }
 
@@ -254,7 +256,7 @@ func TestPace_NoRoomOrTime_BusyAtOnce(t *testing.T) {
 	leave()
 	group.Wait()
 	if got := len(s.Mails()); got != 1 {
-		t.Errorf("%d mails left", got)
+		t.Errorf("%d emails left", got)
 	}
 }
 
@@ -278,11 +280,11 @@ func ExampleRelays_Begin() {
 	to, _ := address.Parse("alice@example.com", address.Identity{})
 	tx, err := relays.Begin(ctx, from, to)
 	if err != nil {
-		fmt.Println(err) // the mail never left, or was refused for good
+		fmt.Println(err) // the email never left, or was refused for good
 		return
 	}
 	defer tx.Abort() // does nothing after Commit
-	// The mail may leave from here on: note that where it must be known after a crash.
+	// The email may leave from here on: note that where it must be known after a crash.
 	receipt, err := tx.Commit([]byte("Subject: your code\r\n\r\n123456\r\n"))
 	fmt.Println(receipt.Reply.Code, err)
 	// Output: 250 <nil>

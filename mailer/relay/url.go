@@ -36,7 +36,7 @@ type login struct {
 }
 
 // security is what protects the connection. There is no "if offered": what the URL asks for
-// happens, or no mail goes out.
+// happens, or no email goes out.
 type security int
 
 const (
@@ -70,19 +70,15 @@ func ParseURL(text string) (r URL, err error) {
 		return r, err
 	}
 	var port string
-	switch plain := query.Get("tls") == "none"; {
-	case query.Has("tls") && !plain:
-		return r, errors.New("tls can be none, or left out")
-	case u.Scheme == "smtps" && plain:
-		return r, errors.New("smtps and tls=none contradict each other")
-	case u.Scheme == "smtps":
+	switch u.Scheme + " " + query.Get("tls") {
+	case "smtps ":
 		r.mode, port = implicitTLS, "465"
-	case u.Scheme == "smtp" && plain:
-		r.mode, port = noTLS, "25"
-	case u.Scheme == "smtp":
+	case "smtp ":
 		r.mode, port = startTLS, "587"
+	case "smtp none":
+		r.mode, port = noTLS, "25"
 	default:
-		return r, errors.New("the scheme must be smtp or smtps")
+		return r, errors.New("the scheme must be smtps, or smtp, alone or with tls=none")
 	}
 	r.host, r.port = u.Hostname(), cmp.Or(u.Port(), port)
 	if n, err := strconv.ParseUint(r.port, 10, 16); err != nil || n == 0 || strings.HasSuffix(u.Host, ":") {

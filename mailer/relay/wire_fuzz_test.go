@@ -12,7 +12,7 @@ import (
 
 var recipients = regexp.MustCompile(`(?mi)^RCPT TO:(.*)\r\n`)
 
-// FuzzWire sends a mail to whatever is taken for an address and reads the octets that
+// FuzzWire sends an email to whatever is taken for an address and reads the octets that
 // reached the relay: one RCPT, for the canonical address and nothing beside it, and no CR or
 // LF on its own.
 func FuzzWire(f *testing.F) {
@@ -28,7 +28,7 @@ func FuzzWire(f *testing.F) {
 			return
 		}
 		server := play(t, fault.Script{})
-		m := compose(t, "Acme <no-reply@acme.example>", nil, message.Request{To: to, Code: "123456", ID: "wire"})
+		m := compose(t, "Acme <no-reply@acme.example>", message.Request{To: to, Code: "123456", ID: "wire"})
 		mustSend(t, newRelays(t, steady(), plain(server)), m)
 		received := server.Received()
 		if len(received) != 1 {

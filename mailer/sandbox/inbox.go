@@ -2,13 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// inbox keeps the newest mails within a count and a number of octets.
-// Mails are kept as they came and read only when they are asked for.
+// inbox keeps the newest emails within a count and a number of octets.
+// Emails are kept as they came and read only when they are asked for.
 type inbox struct {
 	maxCount, maxBytes int
 
@@ -19,7 +20,7 @@ type inbox struct {
 	arrived chan struct{} // closed at the next arrival; nil without a wait
 }
 
-// envelope is a mail as it came in.
+// envelope is an email as it came in.
 type envelope struct {
 	id         uint64
 	from       string
@@ -28,34 +29,27 @@ type envelope struct {
 	raw        []byte
 }
 
-func newInbox(maxCount, maxBytes int) *inbox {
-	return &inbox{maxCount: maxCount, maxBytes: maxBytes}
-}
-
-// add keeps a mail and returns its id. The newest mail is kept even when it
-// alone is over the bound.
-func (b *inbox) add(e envelope) uint64 {
+// add keeps a mail. The newest one is kept even when it alone is over the bound.
+func (b *inbox) add(e envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last++
 	e.id = b.last
 	b.kept = append(b.kept, e)
 	b.bytes += len(e.raw)
-	drop := 0
-	for len(b.kept)-drop > 1 && (len(b.kept)-drop > b.maxCount || b.bytes > b.maxBytes) {
-		b.bytes -= len(b.kept[drop].raw)
-		b.kept[drop] = envelope{}
-		drop++
+	for len(b.kept) > 1 && (len(b.kept) > b.maxCount || b.bytes > b.maxBytes) {
+		b.bytes -= len(b.kept[0].raw)
+		b.kept[0] = envelope{} // or its memory would be held
+		b.kept = b.kept[1:]
 	}
-	b.kept = b.kept[drop:]
 	if b.arrived != nil {
 		close(b.arrived)
 		b.arrived = nil
 	}
-	return e.id
 }
 
-func (b *inbox) list() []Message {
+// List returns what is kept, oldest first.
+func (b *inbox) List() []Message {
 	b.mu.Lock()
 	kept := slices.Clone(b.kept)
 	b.mu.Unlock()
@@ -66,27 +60,25 @@ func (b *inbox) list() []Message {
 	return messages
 }
 
-func (b *inbox) get(id uint64) (Message, bool) {
-	b.mu.Lock()
-	i := slices.IndexFunc(b.kept, func(e envelope) bool { return e.id == id })
-	var found envelope
-	if i >= 0 {
-		found = b.kept[i]
-	}
-	b.mu.Unlock()
-	if i < 0 {
-		return Message{}, false
-	}
-	return read(found), true
-}
-
-func (b *inbox) clear() {
+// Get returns the email with this id, if it is still kept.
+func (b *inbox) Get(id uint64) (Message, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.kept, b.bytes = nil, 0
+	if i := slices.IndexFunc(b.kept, func(e envelope) bool { return e.id == id }); i >= 0 {
+		return read(b.kept[i]), true
+	}
+	return Message{}, false
 }
 
-func (b *inbox) wait(ctx context.Context, to string, after uint64) (Message, error) {
+// Wait returns the newest email to this envelope recipient, or waits for one until ctx ends.
+// Letter case does not matter.
+func (b *inbox) Wait(ctx context.Context, to string) (Message, error) {
+	return b.WaitAfter(ctx, to, 0)
+}
+
+// WaitAfter is Wait for an email whose id is greater than after. An empty recipient stands for
+// any.
+func (b *inbox) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
 	for {
 		found, arrived := b.newest(to, after)
 		if arrived == nil {
@@ -95,12 +87,12 @@ func (b *inbox) wait(ctx context.Context, to string, after uint64) (Message, err
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			return Message{}, ctx.Err()
+			return Message{}, fmt.Errorf("sandbox: wait for email: %w", ctx.Err())
 		}
 	}
 }
 
-// newest finds the newest mail to a recipient, or else returns the channel
+// newest finds the newest email to a recipient, or else returns the channel
 // that the next arrival closes.
 func (b *inbox) newest(to string, after uint64) (envelope, <-chan struct{}) {
 	b.mu.Lock()

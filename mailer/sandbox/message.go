@@ -11,26 +11,26 @@ import (
 	"strings"
 )
 
-// Message is one mail as its reader would see it, and as it came over the wire.
+// Message is one email as its reader would see it, and as it came over the wire.
 type Message struct {
-	ID         uint64   `json:"id"`
-	From       string   `json:"from"` // envelope sender
-	To         []string `json:"to"`   // envelope recipients
-	ReceivedMS int64    `json:"received_ms"`
-	Subject    string   `json:"subject"` // decoded
-	Text       string   `json:"text"`    // the first text/plain part, decoded
-	HTML       string   `json:"html"`    // the first text/html part, decoded
-	// Header is the mail's header, undecoded.
-	Header mail.Header `json:"header"`
-	// Raw is the mail as it came, dot-stuffing undone. It is shared between
+	ID         uint64
+	From       string   // envelope sender
+	To         []string // envelope recipients
+	ReceivedMS int64
+	Subject    string // decoded
+	Text       string // the first text/plain part, decoded
+	HTML       string // the first text/html part, decoded
+	// Header is the email's header, undecoded.
+	Header mail.Header
+	// Raw is the email as it came, dot-stuffing undone. It is shared between
 	// callers and must not be changed.
-	Raw []byte `json:"-"`
+	Raw []byte
 }
 
-// mostParts bounds how deep and wide a multipart mail is followed.
+// mostParts bounds how deep and wide a multipart email is followed.
 const mostParts = 32
 
-// read makes the reader's view. A mail that is not well formed is shown as
+// read makes the reader's view. An email that is not well formed is shown as
 // far as it can be read; nothing is refused at this point.
 func read(e envelope) Message {
 	m := Message{ID: e.id, From: e.from, To: e.to, ReceivedMS: e.receivedMS, Raw: e.raw}

@@ -1,5 +1,5 @@
 // Package sandbox is a mail relay for trials on the loopback interface. It delivers nothing
-// and keeps the last mails in memory, to be listed, fetched and waited for.
+// and keeps the last emails in memory, to be listed, fetched and waited for.
 //
 // "mailgate dev" sends to it, and so do tests that need a relay. It speaks SMTP by
 // github.com/emersion/go-smtp, so a client that works against it has really spoken SMTP. It
@@ -9,7 +9,6 @@ package sandbox
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,47 +19,29 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Options say how a Server behaves. The zero value listens on a free port and keeps 200
-// mails or 32 MiB, whichever is reached first.
+// Options bound what a Server keeps. Zero fields mean 200 emails and 32 MiB.
 type Options struct {
-	// Listen is a loopback address such as "127.0.0.1:0", the default.
-	Listen string
-	// KeepMessages and KeepBytes bound what is kept.
 	KeepMessages int
 	KeepBytes    int
-	// Now is the clock, in Unix milliseconds. The system's if nil.
-	Now func() int64
 }
 
 // mostBytes bounds one mail. It is announced as SIZE.
 const mostBytes = 1 << 20
 
-// Server is a running sandbox. Its methods may be used from any goroutine.
+// Server is a running sandbox, with the methods of its inbox. They may be used from any goroutine.
 type Server struct {
+	*inbox
 	listener net.Listener
 	smtp     *smtp.Server
-	inbox    *inbox
-	now      func() int64
 }
 
-// Start listens and serves until Close.
-func Start(o Options) (*Server, error) {
-	listen := cmp.Or(o.Listen, "127.0.0.1:0")
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: listen address: %w", err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, errors.New("sandbox: listens on a loopback address only")
-	}
-	s := &Server{now: o.Now, inbox: newInbox(cmp.Or(o.KeepMessages, 200), cmp.Or(o.KeepBytes, 32<<20))}
-	if s.now == nil {
-		s.now = func() int64 { return time.Now().UnixMilli() }
-	}
-	if s.listener, err = net.Listen("tcp", listen); err != nil {
+// Start listens on a free loopback port and serves until Close.
+func Start(o Options) (s *Server, err error) {
+	s = &Server{inbox: &inbox{maxCount: cmp.Or(o.KeepMessages, 200), maxBytes: cmp.Or(o.KeepBytes, 32<<20)}}
+	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("sandbox: listen: %w", err)
 	}
-	s.smtp = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{server: s}, nil }))
+	s.smtp = smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{inbox: s.inbox}, nil }))
 	s.smtp.Domain = "sandbox.localhost"
 	s.smtp.MaxMessageBytes, s.smtp.MaxRecipients = mostBytes, 100
 	s.smtp.ReadTimeout, s.smtp.WriteTimeout = 5*time.Minute, 5*time.Minute
@@ -75,7 +56,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // URL is the relay URL for a client.
 func (s *Server) URL() string { return "smtp://" + s.Addr() + "?tls=none" }
 
-// Close stops listening and cuts what is connected. The mails can still be read.
+// Close stops listening and cuts what is connected. The emails can still be read.
 func (s *Server) Close() error {
 	err := s.smtp.Close()
 	if errors.Is(err, smtp.ErrServerClosed) {
@@ -87,8 +68,8 @@ func (s *Server) Close() error {
 
 // session is one connection's conversation.
 type session struct {
-	server *Server
-	mail   envelope
+	inbox *inbox
+	mail  envelope
 }
 
 func (s *session) Reset()        { s.mail = envelope{} }
@@ -114,32 +95,7 @@ func (s *session) Data(r io.Reader) error {
 	if bytes.ContainsAny(lines, "\r\n") {
 		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "bare CR or LF in the email"}
 	}
-	s.mail.raw, s.mail.receivedMS = raw, s.server.now()
-	s.server.inbox.add(s.mail)
+	s.mail.raw, s.mail.receivedMS = raw, time.Now().UnixMilli()
+	s.inbox.add(s.mail)
 	return nil
-}
-
-// List returns what is kept, oldest first.
-func (s *Server) List() []Message { return s.inbox.list() }
-
-// Get returns the mail with this id, if it is still kept.
-func (s *Server) Get(id uint64) (Message, bool) { return s.inbox.get(id) }
-
-// Clear forgets every mail. Ids continue to count.
-func (s *Server) Clear() { s.inbox.clear() }
-
-// Wait returns the newest mail to this envelope recipient, or waits for one until ctx ends.
-// Letter case does not matter.
-func (s *Server) Wait(ctx context.Context, to string) (Message, error) {
-	return s.WaitAfter(ctx, to, 0)
-}
-
-// WaitAfter is Wait for a mail whose id is greater than after. An empty recipient stands for
-// any.
-func (s *Server) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
-	m, err := s.inbox.wait(ctx, to, after)
-	if err != nil {
-		return Message{}, fmt.Errorf("sandbox: wait for email: %w", err)
-	}
-	return m, nil
 }

@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 		race(url)
 		return
 	}
-	redistest.SkipExamples()
 	os.Exit(m.Run())
 }
 
@@ -150,7 +149,7 @@ func TestTake_SlotMoves_AdmitsExactly(t *testing.T) {
 	}
 	for _, next := range []func(){
 		func() { servers.BeginMigration(key, from, to) },
-		func() { servers.MoveKey(key, from, to) },
+		func() { servers.MoveKeys(key, from, to) },
 		func() { servers.FinishMigration(key, from, to) },
 	} {
 		next()

@@ -34,8 +34,8 @@ func New(o Options) http.Handler {
 	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
 	mailgate := http.StripPrefix("/demo", backEnd(o))
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
-	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "index.html") })
+	mux.HandleFunc("GET /inbox", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "inbox.html") })
 	mux.HandleFunc("GET /console", func(w http.ResponseWriter, r *http.Request) {
 		// A fragment stays in the browser: no server and no log sees the key.
 		http.Redirect(w, r, "/admin#key="+o.AdminKey, http.StatusSeeOther)
@@ -43,7 +43,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/docs#api="+o.APIKey+"&admin="+o.AdminKey, http.StatusSeeOther)
 	})
-	mux.HandleFunc("GET /web/{name}", func(w http.ResponseWriter, r *http.Request) { page(o.Pages, r.PathValue("name"))(w, r) })
+	mux.Handle("GET /web/{name}", http.StripPrefix("/web", http.FileServerFS(o.Pages)))
 	mux.Handle("POST /demo/send-code", mailgate)
 	mux.Handle("POST /demo/verify-code", mailgate)
 	mux.Handle("GET /demo/mailboxes/{email}", mailgate)
@@ -53,7 +53,9 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusNotFound, "Not found. Pages: /, /inbox and /console. API: /api.")
+	})
 	return guard(mux)
 }
 
@@ -71,21 +73,6 @@ func backEnd(o Options) http.Handler {
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			fail(w, http.StatusBadGateway, "mailgate does not answer")
 		},
-	}
-}
-
-func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "Not found. Pages: /, /inbox and /console. API: /api.")
-}
-
-// page serves one file.
-func page(pages fs.FS, name string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if _, err := fs.Stat(pages, name); err != nil {
-			notFound(w, r)
-			return
-		}
-		http.ServeFileFS(w, r, pages, name)
 	}
 }
 

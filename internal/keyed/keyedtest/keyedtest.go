@@ -3,6 +3,7 @@
 package keyedtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -44,15 +45,12 @@ const hour = int64(time.Hour / time.Millisecond)
 // none at the start.
 func Run(t *testing.T, open func() keyed.Store) {
 	for name, test := range map[string]func(*testing.T, func() keyed.Store){
-		"NewKey_OldIsNil":                 newKey,
-		"NilNext_Removes":                 remove,
-		"ExpiresNow_Removes":              expired,
-		"KeysOfAnyBytes_AreApart":         anyKeys,
-		"ManyAtOnce_OneSeesNoValue":       oneWins,
-		"Contention_EveryStepTaken":       contention,
-		"CallerGone_Unavailable":          callerGone,
-		"Clock_IsNow":                     clockIsNow,
-		"LargeValue_ComesBackByteForByte": largeValue,
+		"Values_AreSetAndRemoved":          values,
+		"KeysAndValuesOfAnyBytes_AreApart": anyBytes,
+		"ManyAtOnce_OneSeesNoValue":        oneWins,
+		"Contention_EveryStepTaken":        contention,
+		"CallerGone_Unavailable":           callerGone,
+		"Clock_IsNow":                      clockIsNow,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}
@@ -74,43 +72,36 @@ func set(t *testing.T, s keyed.Store, key string, next []byte, life int64) (befo
 	return before
 }
 
-func newKey(t *testing.T, open func() keyed.Store) {
-	s := open()
-	if before := set(t, s, "new", []byte("a"), hour); before != nil {
-		t.Errorf("a new key has the value %q", before)
-	}
-	if before := set(t, open(), "new", []byte("b"), hour); string(before) != "a" {
-		t.Errorf("the value is %q, want a", before)
-	}
-}
-
-func remove(t *testing.T, open func() keyed.Store) {
-	s := open()
-	set(t, s, "gone", []byte("a"), hour)
-	set(t, s, "gone", nil, 0)
-	if before := set(t, s, "gone", nil, 0); before != nil {
-		t.Errorf("a removed value is %q", before)
+// values sets and removes values, each under another Store, and expects the value before.
+func values(t *testing.T, open func() keyed.Store) {
+	for i, step := range []struct {
+		next   string // none if empty
+		life   int64
+		before string
+	}{{"a", hour, ""}, {"b", hour, "a"}, {"", hour, "b"}, {"c", hour, ""}, {"expired", 0, "c"}, {"", hour, ""}} {
+		next := []byte(step.next)
+		if step.next == "" {
+			next = nil
+		}
+		if before := set(t, open(), "key", next, step.life); string(before) != step.before || (before == nil) != (step.before == "") {
+			t.Errorf("step %d: the value before is %q, want %q", i, before, step.before)
+		}
 	}
 }
 
-func expired(t *testing.T, open func() keyed.Store) {
+func anyBytes(t *testing.T, open func() keyed.Store) {
 	s := open()
-	set(t, s, "expired", []byte("a"), hour)
-	set(t, s, "expired", []byte("b"), 0)
-	if before := set(t, s, "expired", nil, 0); before != nil {
-		t.Errorf("an expired value is %q", before)
+	var every []byte
+	for i := range 256 {
+		every = append(every, byte(i))
 	}
-}
-
-func anyKeys(t *testing.T, open func() keyed.Store) {
-	s := open()
 	keys := []string{"a", "a}b", "{a}", "}", "a b", "a\r\nb", "\x00\xff", strings.Repeat("k", 1024)}
 	for _, key := range keys {
-		set(t, s, "any "+key, []byte(key), hour)
+		set(t, s, "any "+key, append([]byte(key), bytes.Repeat(every, 300)...), hour)
 	}
 	for _, key := range keys {
-		if before := set(t, s, "any "+key, nil, 0); string(before) != key {
-			t.Errorf("the value of %q is %q", key, before)
+		if before := set(t, s, "any "+key, nil, 0); !bytes.Equal(before, append([]byte(key), bytes.Repeat(every, 300)...)) {
+			t.Errorf("the value of %q came back otherwise, as %d bytes", key, len(before))
 		}
 	}
 }
@@ -200,18 +191,5 @@ func clockIsNow(t *testing.T, open func() keyed.Store) {
 	at := read()
 	if after := time.Now().UnixMilli(); at < before || at > after {
 		t.Errorf("the step was taken at %d, between %d and %d", at, before, after)
-	}
-}
-
-func largeValue(t *testing.T, open func() keyed.Store) {
-	s := open()
-	every := make([]byte, 256)
-	for i := range every {
-		every[i] = byte(i)
-	}
-	value := []byte(strings.Repeat(string(every), 300))
-	set(t, s, "large", value, hour)
-	if before := set(t, s, "large", nil, 0); string(before) != string(value) {
-		t.Errorf("%d bytes came back otherwise, as %d", len(value), len(before))
 	}
 }

@@ -25,7 +25,7 @@ func Example() {
 	// <nil> 1
 }
 
-// What was collected is gone, and each mail says whether the relay refused it.
+// What was collected is gone, and each email says whether the relay refused it.
 func TestCollect(t *testing.T) {
 	s, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Permanent, Times: 1})
 	if err != nil {

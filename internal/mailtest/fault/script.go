@@ -1,7 +1,7 @@
 // Package fault is a mail relay that misbehaves on command, for tests of
 // programs that send mail. It speaks SMTP on loopback, does one thing wrong where
 // its Script says so, and keeps every octet it was sent, so that a test can
-// say exactly what went over the wire and whether a mail could have been
+// say exactly what went over the wire and whether an email could have been
 // delivered.
 package fault
 
@@ -13,7 +13,7 @@ import (
 // Step is where in the conversation something happens.
 type Step string
 
-// The steps. Content is the mail's text while it arrives, Dot the answer to
+// The steps. Content is the email's text while it arrives, Dot the answer to
 // its end, Handshake the TLS handshake.
 const (
 	Banner    Step = "banner"
@@ -39,7 +39,7 @@ const (
 	Temporary Kind = "4xx"        // 451
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
-	Spent     Kind = "spent"      // 452, once the connection has brought a mail
+	Spent     Kind = "spent"      // 452, once the connection has brought an email
 	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
 	Leaving   Kind = "421"        // and the connection closes
 	HangUp    Kind = "hang-up"    // the connection closes without an answer
@@ -73,7 +73,7 @@ type Script struct {
 
 	// These leave an extension out of EHLO's answer.
 	NoPipelining, NoSTARTTLS, NoAUTH bool
-	// Size is the greatest mail that is taken, 0 for any. EHLO's answer says it, unless
+	// Size is the greatest email that is taken, 0 for any. EHLO's answer says it, unless
 	// SizeUnsaid.
 	Size       int
 	SizeUnsaid bool

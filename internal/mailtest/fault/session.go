@@ -29,7 +29,7 @@ type session struct {
 	heard    string // the last line
 
 	secure   bool
-	from, to string // of the mail that is open
+	from, to string // of the email that is open
 	brought  bool   // one came whole before
 }
 
@@ -306,7 +306,7 @@ func (s *session) misbehave(kind Kind, right string) error {
 
 // silence reads on, so that what a client says meanwhile is on record, until
 // it has gone. A relay that is deaf too reads nothing for ten drips first: it
-// is how a client comes to be stuck in the middle of a mail's text.
+// is how a client comes to be stuck in the middle of an email's text.
 func (s *session) silence(deaf bool) error {
 	if _, script := s.server.due(""); deaf {
 		<-time.After(10 * script.DripEvery)

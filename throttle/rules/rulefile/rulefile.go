@@ -272,7 +272,7 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
 	switch {
 	case t.By == "" && t.Off:
-		return r, refuse("off", "it removes %s only; leave this rule out", ClientIPRule)
+		return r, refuse("off", "this rule is not built in; leave it out")
 	case t.By == "":
 		return r, refuse("", "by is missing; %s", oneOf)
 	case !slices.Contains(rules.Bys(), t.By):

@@ -149,7 +149,7 @@ var mistakes = []struct{ name, text, want string }{
 
 	{"by nothing", "rules: [{name: a, limit: q=1/1s}]", ":1: rule a: by is missing; it must be one of mailbox, client_ip, api_key, domain, template, all"},
 	{"by something else", "rules: [{name: a, by: client-ip}]", ":1: rule a: by: it must be one of mailbox, client_ip, api_key, domain, template, all"},
-	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: it removes client-ip only; leave this rule out"},
+	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: this rule is not built in; leave it out"},
 	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
 	{"client-ip by all", "rules: [{name: client-ip, by: all}]", ":1: rule client-ip: by: this rule is built in and counts by client_ip"},
 	{"no mailbox rule", "rules: [{name: mailbox, off: true}]", ":1: rule mailbox: off: this rule cannot be removed"},
