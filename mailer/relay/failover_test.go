@@ -29,6 +29,8 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 	}
 	opened, once := at(fault.RCPT, fault.Temporary), at(fault.MAIL, fault.Leaving)
 	opened.NoPipelining, opened.OpenForRefused, once.Times = false, true, 1
+	refused := opened
+	refused.Kind = fault.Permanent
 	tr := newTrust(t)
 	stripped, barred := fault.Script{TLS: tr.good(), NoSTARTTLS: true}, at(fault.AUTH, fault.Permanent)
 	barred.TLS = tr.good()
@@ -46,6 +48,7 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 		"RCPT 4xx":                {at(fault.RCPT, fault.Temporary), false, over, "EHLO MAIL RCPT"},
 		"RCPT 4xx, and a 354":     {opened, false, over, "EHLO MAIL RCPT DATA"},
 		"RCPT 5xx":                {at(fault.RCPT, fault.Permanent), false, relay.Rejected, "EHLO MAIL RCPT"},
+		"RCPT 5xx, and a 354":     {refused, false, relay.Rejected, "EHLO MAIL RCPT DATA"},
 		"RCPT 5.7.1":              {at(fault.RCPT, fault.Barred), false, over, "EHLO MAIL RCPT"},
 		"RCPT silent":             {at(fault.RCPT, fault.Silence), false, over, "EHLO MAIL RCPT"},
 		"DATA 5xx":                {at(fault.DATA, fault.Permanent), false, relay.Rejected, "EHLO MAIL RCPT DATA"},
@@ -94,18 +97,6 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 	}
 }
 
-// slowBeside makes two relays, of which the first has its only connection taken by an email until
-// free is called.
-func slowBeside(t *testing.T, second fault.Script) (r *relay.Relays, slow, other *fault.Server, free func()) {
-	t.Helper()
-	slow, other = play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, second)
-	o := steady()
-	o.MaxConns = 1
-	o.FinalDot, o.Deadline = time.Hour, time.Hour
-	r = newRelays(t, o, plain(slow), plain(other))
-	return r, slow, other, hold(t, r, slow)
-}
-
 // hold has an email take a connection of a relay that is silent after the final dot, until the
 // returned function is called.
 func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
@@ -124,8 +115,11 @@ func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
 // to do.
 func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
 	t.Parallel()
-	r, _, second, free := slowBeside(t, fault.Script{})
-	defer free()
+	slow, second := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, fault.Script{})
+	o := steady()
+	o.MaxConns, o.FinalDot, o.Deadline = 1, time.Hour, time.Hour
+	r := newRelays(t, o, plain(slow), plain(second))
+	defer hold(t, r, slow)()
 	short, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	if receipt, err := send(short, r, letter()); err != nil || receipt.Relay != second.Addr() {

@@ -159,10 +159,14 @@ func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 	o := steady()
 	o.Failures = 1
 	relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens))
-	for range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), ample)
+	for own := patience; len(tokens.Asked()) < 2; own *= 2 { // until it is enough to come to the token server
+		before := len(tokens.Asked())
+		ctx, cancel := context.WithTimeout(t.Context(), own)
 		_, err := send(ctx, relays, letter())
 		cancel()
+		if len(tokens.Asked()) == before {
+			continue
+		}
 		if checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("err = %v", err)
 		}
@@ -175,7 +179,7 @@ func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 		_, err := send(t.Context(), relays, letter())
 		failed <- err
 	}()
-	servertest.Eventually(t, "a token is waited for", func() bool { return strings.Count(heardBy(s), "STARTTLS EHLO") == 3 })
+	servertest.Eventually(t, "a token is waited for", func() bool { return len(tokens.Asked()) > 2 })
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := relays.Close(now); !errors.Is(err, context.Canceled) {
@@ -198,45 +202,16 @@ func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, neither what opens the token server nor what opens the relay is
-// shown.
+// Whatever goes wrong, neither what opens the token server nor what opens the relay is shown.
 func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 	tr := newTrust(t)
 	token := "eyJhbGciOiJub25l.access" + strings.Repeat("x", 600) // too long to be repeated as a whole
-	good := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) }
-	for name, c := range map[string]struct {
-		script fault.Script
-		answer func(http.ResponseWriter, int)
-	}{
-		"the relay repeats the token": {fault.Script{At: fault.AUTH, Kind: fault.Echo}, good},
-		"the relay challenges":        {fault.Script{At: fault.AUTH, Kind: fault.Challenge}, good},
-		"the relay says 4xx":          {fault.Script{At: fault.AUTH, Kind: fault.Temporary}, good},
-		"the relay resets":            {fault.Script{At: fault.AUTH, Kind: fault.Reset}, good},
-		"the relay is no relay":       {fault.Script{At: fault.AUTH, Kind: fault.Garbage}, good},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.script.TLS = tr.good()
-			s, tokens := play(t, c.script), mailtest.StartTokens(t, c.answer)
-			var log lockedBuffer
-			o := steady()
-			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			address := withOAuth(t, tr.address("smtp", "", s), tokens)
-			u, err := relay.ParseURL(address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			relays := newRelays(t, o, address)
-			_, err = send(t.Context(), relays, letter())
-			checkOutcome(t, err, relay.Unavailable)
-			shown := log.String() + fmt.Sprintf("%v %+v %#v %+v %#v %+v", err, err, err, u, u, struct{ u relay.URL }{u})
-			if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
-				shown += failure.Reply.Message
-			}
-			for _, secret := range []string{mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20]} {
-				if strings.Contains(shown, secret) {
-					t.Errorf("a secret is shown: %s", shown)
-				}
-			}
+	for _, kind := range []fault.Kind{fault.Echo, fault.Challenge, fault.Temporary, fault.Reset, fault.Garbage} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind})
+			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) })
+			checkSecret(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens),
+				mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20])
 		})
 	}
 }

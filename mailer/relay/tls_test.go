@@ -116,7 +116,6 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
-	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}
 	for name, script := range map[string]fault.Script{
 		"stripped":            {NoSTARTTLS: true},
 		"refused for now":     {At: fault.STARTTLS, Kind: fault.Temporary},
@@ -152,12 +151,8 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			t.Parallel()
 			script.TLS = tr.good()
 			s := play(t, script)
-			var log lockedBuffer
-			o := facing(script, patience)
-			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			r := newRelays(t, o, tr.address("smtp", "acme", s))
-			_, err := send(t.Context(), r, letter())
-			checkOutcome(t, err, relay.Unavailable)
+			checkSecret(t, facing(script, patience), tr.address("smtp", "acme", s),
+				password, encode([]byte(password)), encode([]byte("\x00acme\x00"+password)))
 			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
 			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
 				t.Errorf("an email was begun: %q", heard)
@@ -165,19 +160,30 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
 				t.Errorf("the password went out: %q", heard)
 			}
-			shown := log.String() + fmt.Sprintf("%v %+v", err, err)
-			if strings.Contains(shown, "secret.example") {
-				t.Errorf("an address is shown: %s", shown)
-			}
-			if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
-				shown += failure.Reply.Message
-			}
-			for _, secret := range secrets {
-				if strings.Contains(shown, secret) {
-					t.Errorf("a secret is shown: %s", shown)
-				}
-			}
 		})
+	}
+}
+
+// checkSecret sends an email that must fail, and checks that neither the log nor the error nor the
+// relay's text in it shows a secret, and that none of them but the text shows an address.
+func checkSecret(t *testing.T, o settings, address string, secrets ...string) {
+	t.Helper()
+	var log lockedBuffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	_, err := send(t.Context(), newRelays(t, o, address), letter())
+	checkOutcome(t, err, relay.Unavailable)
+	u := must(relay.ParseURL(address))(t)
+	shown := log.String() + fmt.Sprintf("%v %+v %#v %+v %#v %+v", err, err, err, u, u, struct{ u relay.URL }{u})
+	if strings.Contains(shown, "secret.example") {
+		t.Errorf("an address is shown: %s", shown)
+	}
+	if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
+		shown += failure.Reply.Message
+	}
+	for _, secret := range secrets {
+		if strings.Contains(shown, secret) {
+			t.Errorf("a secret is shown: %s", shown)
+		}
 	}
 }
 

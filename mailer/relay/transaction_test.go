@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,39 +110,15 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	}
 }
 
-// A relay that breaks off between Begin and Commit has certainly not got the email, and
-// another takes it.
-func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
-	t.Parallel()
-	first, second := play(t, fault.Script{}), play(t, fault.Script{})
-	relays := newRelays(t, steady(), plain(first), plain(second))
-	tx := begin(t, relays)
-	first.Close()
-	receipt, err := tx.Commit(bytes.Repeat([]byte("0123456789\r\n"), 2<<20))
-	// The first octets may go into the socket's buffer: only a text larger than any buffer
-	// proves that its end never left.
-	if err != nil || receipt.Relay != second.Addr() || len(second.Mails()) != 1 {
-		t.Errorf("%+v, %v; %d emails", receipt, err, len(second.Mails()))
-	}
-}
-
-// silent are relays that fall silent, each at another step.
-func silent() []fault.Script {
-	return []fault.Script{
-		{At: fault.Banner, Kind: fault.Silence},
-		{At: fault.EHLO, Kind: fault.Silence},
-		{At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
-		{At: fault.DATA, Kind: fault.Silence},
-		{At: fault.Dot, Kind: fault.Silence},
-	}
-}
-
 // A relay that had little of the time it is allowed is not blamed for its silence: else emails
 // that wait until their time is nearly up could open the breaker. One that is silent for half
 // of all the time is, also where a send may not take as long as one step may.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 	t.Parallel()
-	for _, script := range silent() {
+	for _, script := range []fault.Script{
+		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
+	} {
+		script.Kind = fault.Silence
 		for name, c := range map[string]struct {
 			deadline, own time.Duration
 			opens         bool
@@ -200,63 +174,6 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
 			}
 		})
-	}
-}
-
-// The pace applies to all relays together. Emails that wait leave at even distances.
-func TestPace_Waiting_EvenDistances(t *testing.T) {
-	const mails, perSecond = 12, 100
-	var paced atomic.Int32
-	o := steady()
-	o.Pace = relay.Pace{PerSecond: perSecond, Queue: mails}
-	o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
-	r := newRelays(t, o, plain(play(t, fault.Script{})))
-	began := time.Now()
-	for _, err := range sendAtOnce(t, r, domains(mails)...) {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	if took, least := time.Since(began), (mails-1)*time.Second/perSecond; took < least || paced.Load() != mails {
-		t.Errorf("%d of %d emails left in %v, want no less than %v", paced.Load(), mails, took, least)
-	}
-}
-
-// A full queue, and a wait of more than the caller's time, are told at once.
-func TestPace_NoRoomOrTime_BusyAtOnce(t *testing.T) {
-	s := play(t, fault.Script{})
-	o := steady()
-	o.Pace = relay.Pace{PerSecond: 0.01, Queue: 1}
-	o.Deadline = time.Hour
-	r := newRelays(t, o, plain(s))
-	mustSend(t, r, letter())
-	impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err := send(impatient, r, letter())
-	checkOutcome(t, err, relay.Busy)
-	waiter, leave := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := send(waiter, r, letter())
-		for outcomeOf(err) == relay.Busy { // the one below was in the queue
-			_, err = send(waiter, r, letter())
-		}
-		checkOutcome(t, err, relay.Unavailable)
-	})
-	var busy *relay.Error
-	servertest.Eventually(t, "the queue is full", func() bool {
-		short, cancel := context.WithCancel(t.Context())
-		cancel() // should it find room, it leaves it at once
-		_, err := send(short, r, letter())
-		return errors.As(err, &busy) && busy.Outcome == relay.Busy
-	})
-	if busy.RetryAfter != 100*time.Second {
-		t.Errorf("retry after %v, want 100 s", busy.RetryAfter)
-	}
-	leave()
-	group.Wait()
-	if got := len(s.Mails()); got != 1 {
-		t.Errorf("%d emails left", got)
 	}
 }
 
