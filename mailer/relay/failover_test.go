@@ -54,7 +54,6 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 		"DATA 5xx":                {at(fault.DATA, fault.Permanent), false, relay.Rejected, "EHLO MAIL RCPT DATA"},
 		"DATA 5.7.1":              {at(fault.DATA, fault.Barred), false, over, "EHLO MAIL RCPT DATA"},
 		"SIZE too small":          {fault.Script{Size: 100}, false, over, "EHLO MAIL RCPT DATA"},
-		"SIZE too small, unsaid":  {fault.Script{Size: 100, SizeUnsaid: true, NoPipelining: true}, false, over, text},
 		"reset before the dot":    {at(fault.Content, fault.Reset), false, relay.Unknown, text},
 		"4xx after the dot":       {at(fault.Dot, fault.Temporary), false, over, text},
 		"421 after the dot":       {at(fault.Dot, fault.Leaving), false, over, text},

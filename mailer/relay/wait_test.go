@@ -117,7 +117,7 @@ func TestPace_NoRoomOrTime_BusyAtOnce(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		go begin(ctx) // takes the first moment
 		synctest.Wait()
-		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		impatient, cancel := context.WithTimeout(t.Context(), 100*time.Second+usefulTime/2)
 		defer cancel()
 		endsAs(t, begin(impatient), Busy, came, 0)
 		go func() { endsAs(t, begin(ctx), Unavailable, came, 0) }()

@@ -187,12 +187,6 @@ func (s *Server) due(step Step) (Kind, Script) {
 	return s.script.Kind, s.script
 }
 
-func (s *Server) record(session *session, octets []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	session.received = append(session.received, octets...)
-}
-
 func (s *Server) keep(mail Mail) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
