@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/url"
@@ -132,7 +133,7 @@ func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
 	var now atomic.Int64
 	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
 	var told []bool
-	var log lockedBuffer
+	var log bytes.Buffer
 	o := steady()
 	o.Now, o.Failures, o.Cooldown = now.Load, 2, time.Second
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -100,7 +100,7 @@ func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 // hold whatever the fault is.
 func suffer(t *testing.T, script fault.Script, want end) {
 	s := play(t, script)
-	var log lockedBuffer
+	var log bytes.Buffer
 	o := facing(script, ample)
 	o.Failures, o.Cooldown = 1, time.Hour
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))

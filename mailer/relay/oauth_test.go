@@ -117,7 +117,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 				}
 				c.answer(w, n)
 			})
-			var log lockedBuffer
+			var log bytes.Buffer
 			var now atomic.Int64
 			o := steady()
 			o.Command, o.Now, o.Failures, o.Cooldown = ample, now.Load, 2, time.Second
@@ -187,7 +187,7 @@ func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
 	tokens := mailtest.StartTokens(t, numbered)
 	o := steady()
 	o.MaxConns, o.FinalDot = 32, patience
-	sendAtOnce(t, newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens)), domains(32)...)
+	sendAtOnce(t, newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens)), 32)
 	if conns, asked := len(s.Received()), len(tokens.Asked()); conns != 32 || asked != 1 {
 		t.Errorf("%d connections, and the token server was asked %d times; want 32 and 1", conns, asked)
 	}

@@ -85,7 +85,7 @@ func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, settings{Options: relay.Options{MaxConns: 4}}, plain(s))
 	const many = 200
-	for _, err := range sendAtOnce(t, r, domains(many)...) {
+	for _, err := range sendAtOnce(t, r, many) {
 		checkOutcome(t, err, "")
 	}
 	if got := s.MostOpen(); got > 4 || got < 2 {
@@ -138,13 +138,6 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 	mustSend(t, r, to("honest.example"))
 }
 
-func domains(n int) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprintf("acme%d.example", i))
-	}
-	return all
-}
-
 // Emails for which a relay takes no further connection wait for those that it took. Microsoft
 // 365 takes any number, but no email over those beyond three. Nothing of it is held against the
 // relay.
@@ -152,13 +145,13 @@ func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 	for name, script := range map[string]fault.Script{"421 to the connection": {MostConns: 2}, "432 to the mail": {MostSending: 3}} {
 		t.Run(name, func(t *testing.T) {
 			s := play(t, script)
-			var log lockedBuffer
+			var log bytes.Buffer
 			o := steady()
 			o.MaxConns, o.Failures, o.Cooldown = 8, 1, time.Hour
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			r := newRelays(t, o, plain(s))
 			const many = 24
-			for _, err := range sendAtOnce(t, r, domains(many)...) {
+			for _, err := range sendAtOnce(t, r, many) {
 				checkOutcome(t, err, "")
 			}
 			taken := 0
@@ -214,7 +207,7 @@ func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 		o := steady()
 		o.MaxConns, o.Failures, o.Cooldown = 8, 5, time.Hour
 		r := newRelays(t, o, plain(s))
-		for _, err := range sendAtOnce(t, r, domains(12)...) {
+		for _, err := range sendAtOnce(t, r, 12) {
 			checkOutcome(t, err, relay.Unavailable)
 		}
 		if got := r.Stats()[0]; !got.CircuitOpen || got.Open != 0 || got.Waiting != 0 {
@@ -252,7 +245,7 @@ func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 			o.Command, o.RCPT, o.FinalDot = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 			o.Pace = relay.Pace{PerSecond: 1000, Queue: 100}
 			r := newRelays(t, o, plain(s))
-			sendAtOnce(t, r, domains(8)...)
+			sendAtOnce(t, r, 8)
 			closeRelays(t, r)
 			s.Close()
 		}

@@ -61,7 +61,8 @@ const password = "s:3/cr@t? #ü"
 func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 	t.Parallel()
 	tr, stranger := newTrust(t), newTrust(t)
-	other := tr.server(-1, 1, "mail.example.com")
+	other, outdated := tr.server(-1, 1, "mail.example.com"), tr.good()
+	outdated.MinVersion, outdated.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	for name, c := range map[string]struct {
 		config *tls.Config
 		query  string // added to the URL
@@ -76,7 +77,7 @@ func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 		"not yet valid":       {tr.server(2, 3, "127.0.0.1"), "", false, "not yet valid"},
 		"unknown authority":   {stranger.good(), "", false, "unknown authority"},
 		"names to be shown":   {tr.server(-1, 1, "\x1b[2J\r\naccepted"+strings.Repeat("x", 3000)), "&servername=mail.example.org", false, "valid for"},
-		"outdated TLS":        {outdated(tr.good()), "", false, "protocol version"},
+		"outdated TLS":        {outdated, "", false, "protocol version"},
 	} {
 		for _, scheme := range []string{"smtps", "smtp"} {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
@@ -102,12 +103,6 @@ func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 			})
 		}
 	}
-}
-
-func outdated(config *tls.Config) *tls.Config {
-	config.MaxVersion = tls.VersionTLS11
-	config.MinVersion = tls.VersionTLS10
-	return config
 }
 
 // TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
@@ -168,7 +163,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 // relay's text in it shows a secret, and that none of them but the text shows an address.
 func checkSecret(t *testing.T, o settings, address string, secrets ...string) {
 	t.Helper()
-	var log lockedBuffer
+	var log bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	_, err := send(t.Context(), newRelays(t, o, address), letter())
 	checkOutcome(t, err, relay.Unavailable)
