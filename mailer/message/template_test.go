@@ -73,38 +73,27 @@ func TestCompose_AddressWithMarks_NoLink(t *testing.T) {
 	}
 }
 
-func TestTemplates_Own_Added(t *testing.T) {
-	back := composeWith(t, invite(), func(r *message.Request) {
-		r.Template, r.Data = "invite", map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
-	})
-	if got := subjectOf(t, back); got != "Böb & <Co> invites you" {
-		t.Errorf("subject %q", got)
-	}
-	if back.text != "123456 from Böb & <Co> for 10 minutes" {
-		t.Errorf("text %q", back.text)
-	}
-	if back.html != "<p>123456 from Böb &amp; &lt;Co&gt; (&lt;b&gt;hi&lt;/b&gt;)</p>" {
-		t.Errorf("HTML %q", back.html)
-	}
-}
-
-func TestTemplates_OwnFile_Overrides(t *testing.T) {
+func TestTemplates_Own_AddedOrOverride(t *testing.T) {
 	own := files(
 		"code/en/subject.txt", "\ufeffHello {{.Code}}\r\n",
 		"code/fr/subject.txt", "{{.Code}} est votre code", "code/fr/text.txt", "{{.Code}} {{.ExpiresIn}}",
 		"code/fr/body.html", "<p>{{.Code}}</p>", "code/fr/expires.txt", "{{.Count}} {{.Unit}} (fr)",
 		".git/config", "not looked at", "code/.DS_Store", "nor this", "code/en/.swp", "nor this",
 	)
-	english := composeWith(t, own, func(*message.Request) {})
-	if got := subjectOf(t, english); got != "Hello 123456" {
-		t.Errorf("subject %q", got)
-	}
-	if !strings.Contains(english.text, "Your code is\n") {
-		t.Errorf("the built-in text is gone:\n%s", english.text)
-	}
-	french := composeWith(t, own, func(r *message.Request) { r.Locale = "fr-CA" })
-	if french.text != "123456 10 minute (fr)" {
-		t.Errorf("text %q", french.text)
+	invited := map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
+	for _, c := range []struct {
+		own                    fstest.MapFS
+		template, locale       string
+		subject, text, htmlHas string
+	}{
+		{invite(), "invite", "en", "Böb & <Co> invites you", "123456 from Böb & <Co> for 10 minutes", "<p>123456 from Böb &amp; &lt;Co&gt; (&lt;b&gt;hi&lt;/b&gt;)</p>"},
+		{own, "code", "fr-CA", "123456 est votre code", "123456 10 minute (fr)", "<p>123456</p>"},
+		{own, "code", "en", "Hello 123456", "", "123456 is your code</title>"},
+	} {
+		back := composeWith(t, c.own, func(r *message.Request) { r.Template, r.Locale, r.Data = c.template, c.locale, invited })
+		if subject := subjectOf(t, back); subject != c.subject || c.text != "" && back.text != c.text || !strings.Contains(back.html, c.htmlHas) {
+			t.Errorf("%s in %s: %q, %q, %q", c.template, c.locale, subject, back.text, back.html)
+		}
 	}
 }
 

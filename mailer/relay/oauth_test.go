@@ -206,34 +206,3 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 		})
 	}
 }
-
-// TestParseURL_OAuth_ReadOrRefused: what goes with a token server, and what does not.
-func TestParseURL_OAuth_ReadOrRefused(t *testing.T) {
-	tokens := mailtest.StartTokens(t, numbered)
-	file := url.QueryEscape(tokens.File(t))
-	empty := t.TempDir() + "/hunter2"
-	for text, want := range map[string]string{
-		"smtp://no-reply%40acme.example@mail.example.com?oauth=" + file:     "smtp://mail.example.com:587?oauth=***",
-		"smtps://user:@mail.example.com?servername=x.example&oauth=" + file: "smtps://mail.example.com:465?oauth=***",
-
-		"smtp://user:hunter2@mail.example.com?oauth=" + file:                         "oauth needs a user, and no password",
-		"smtp://mail.example.com?oauth=" + file:                                      "oauth needs a user, and no password",
-		"smtp://:hunter2@mail.example.com?oauth=" + file:                             "oauth needs a user, and no password",
-		"smtp://hunter2@mail.example.com?tls=none&oauth=" + file:                     "in clear text",
-		"smtp://hunter2%00@mail.example.com?oauth=" + file:                           "NUL",
-		"smtp://hunter2%01@mail.example.com?oauth=" + file:                           "Ctrl-A",
-		"smtp://hunter2@mail.example.com?oauth=":                                     "exactly one",
-		"smtp://hunter2@m.example?oauth=" + file + "&oauth=" + file:                  "exactly one",
-		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: the file does not exist",
-		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: the file does not exist",
-		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "oauth",
-	} {
-		u, err := relay.ParseURL(text)
-		if err == nil && u.String() == want {
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v, %v; want %q", text, u, err, want)
-		}
-	}
-}
