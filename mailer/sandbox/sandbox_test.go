@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/smtp"
-	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -23,18 +22,14 @@ func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 	return s
 }
 
-// dial is a connection that was greeted.
-func dial(t *testing.T, s *sandbox.Server) *textproto.Conn {
+func dial(t *testing.T, s *sandbox.Server) *smtp.Client {
 	t.Helper()
-	conn, err := textproto.Dial("tcp", s.Addr())
+	client, err := smtp.Dial(s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	if _, _, err := conn.ReadResponse(220); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	t.Cleanup(func() { client.Close() })
+	return client
 }
 
 func send(t *testing.T, s *sandbox.Server, to, text string) {
@@ -160,17 +155,17 @@ func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, sandbox.Options{})
-			conn := dial(t, s)
-			for _, step := range []struct {
-				say  string
-				want int
-			}{
-				{"HELO x", 250}, {"MAIL FROM:<a@b.c>", 250}, {"RCPT TO:<a@b.c>", 250}, {"DATA", 354}, {c.text + "\r\n.", c.want}, {"NOOP", 250},
-			} {
-				_ = conn.PrintfLine("%s", step.say)
-				if _, _, err := conn.ReadResponse(step.want); err != nil {
-					t.Fatalf("%.20q was answered %v; want %d", step.say, err, step.want)
+			client := dial(t, s)
+			if err := errors.Join(client.Mail("a@b.c"), client.Rcpt("a@b.c"), client.Text.PrintfLine("DATA\r\n%s\r\n.", c.text)); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []int{354, c.want} {
+				if _, _, err := client.Text.ReadResponse(want); err != nil {
+					t.Errorf("answered %v; want %d", err, want)
 				}
+			}
+			if err := client.Noop(); err != nil {
+				t.Errorf("afterwards: %v", err)
 			}
 			if len(s.List()) != 0 {
 				t.Error("an email was kept")
@@ -182,14 +177,14 @@ func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 func TestClose_Received_MailsStay(t *testing.T) {
 	s := start(t, sandbox.Options{})
 	send(t, s, "b@acme.example", "Subject: still there\r\n\r\n")
-	conn := dial(t, s)
+	client := dial(t, s)
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if line, err := conn.ReadLine(); err == nil {
-		t.Errorf("after Close: %q", line)
+	if err := client.Noop(); err == nil {
+		t.Error("a connection is open after Close")
 	}
 	if len(s.List()) != 1 {
 		t.Error("Close lost the email")
