@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,7 +84,6 @@ type tab struct {
 
 	mu         sync.Mutex
 	complaints []string
-	received   atomic.Int64 // bytes over the wire, headers included
 }
 
 // newVisitor opens a tab with cookies and storage of its own. The scripts run in each page
@@ -137,8 +135,6 @@ func (tb *tab) hear(event any) {
 			return // the browser reports each answer that is an error
 		}
 		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
-	case *network.EventLoadingFinished:
-		tb.received.Add(int64(event.EncodedDataLength))
 	}
 }
 

@@ -27,12 +27,12 @@ func TestReadme_Pictures_ExistAndAreSmall(t *testing.T) {
 		drawSignUp(t)
 		drawConsole(t)
 	}
-	found := regexp.MustCompile(`docs/images/[\w.-]+`).FindAllString(string(must(os.ReadFile("../../README.md"))(t)), -1)
+	found := regexp.MustCompile(`docs/images/[\w.-]+`).FindAllString(string(must(os.ReadFile("../../README.md"))), -1)
 	if len(found) != 4 {
 		t.Errorf("the README shows %q", found)
 	}
 	for _, name := range found {
-		if info := must(os.Stat(filepath.Join(pictureFolder, filepath.Base(name))))(t); info.Size() > pictureMaximum {
+		if info := must(os.Stat(filepath.Join(pictureFolder, filepath.Base(name)))); info.Size() > pictureMaximum {
 			t.Errorf("%s has %d bytes", name, info.Size())
 		}
 	}
@@ -51,7 +51,7 @@ func drawSignUp(t *testing.T) {
 func drawConsole(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
 	for minute := 55; minute >= 0; minute-- {
-		s.ahead.Store(-int64(minute) * 60_000)
+		s.Ahead.Store(-int64(minute) * 60_000)
 		for i := range 6 + int(4*math.Sin(float64(minute)/7)) + minute*13%3 {
 			email := fmt.Sprintf("visitor-%d-%d@example.com", minute, i)
 			s.sendCode(email)
