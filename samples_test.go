@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,19 +28,8 @@ var (
 
 // pages are README.md and the pages of docs, by their names.
 func pages(t *testing.T) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, file := range append(files, "README.md") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[file] = string(text)
-	}
+	all := files(t, ".md")
+	maps.DeleteFunc(all, func(file, _ string) bool { return file != "README.md" && !strings.HasPrefix(file, "docs/") })
 	return all
 }
 

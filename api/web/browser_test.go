@@ -38,42 +38,25 @@ const withoutStorage = `for (const name of ["sessionStorage", "localStorage"]) {
 	if (location.protocol.startsWith("http")) Object.defineProperty(window, name, { get() { throw new DOMException("no", "SecurityError"); } });
 }`
 
-// browser is the Chromium that all tests share; the first that needs it starts it.
-var browser struct {
-	sync.Mutex
-	ctx  context.Context
-	stop []func()
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for i := len(browser.stop) - 1; i >= 0; i-- {
-		browser.stop[i]()
-	}
-	os.Exit(code)
-}
-
-func startBrowser(t *testing.T) context.Context {
-	t.Helper()
-	program := need.Program(t, "chromium")
-	browser.Lock()
-	defer browser.Unlock()
-	if browser.ctx != nil {
-		return browser.ctx
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("hide-scrollbars", false))
+// startBrowser starts the Chromium that all tests share.
+var startBrowser = sync.OnceValue(func() context.Context {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Flag("hide-scrollbars", false))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own does not work for root
 	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	browser.stop = append(browser.stop, stop)
-	ctx, stop := chromedp.NewContext(allocator)
-	browser.stop = append(browser.stop, stop)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("starting chromium: %v", err)
-	}
-	browser.ctx = ctx
+	var ctx context.Context
+	ctx, stopBrowser = chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ = chromedp.NewContext(ctx)
+	must(0, chromedp.Do(ctx))
 	return ctx
+})
+
+var stopBrowser = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	stopBrowser()
+	os.Exit(code)
 }
 
 // A tab is one page of a visitor. A complaint of the browser, such as one about the page's
@@ -90,7 +73,8 @@ type tab struct {
 // before its own do.
 func newVisitor(t *testing.T, scripts ...string) *tab {
 	t.Helper()
-	return openTab(t, startBrowser(t), scripts, chromedp.WithNewBrowserContext())
+	need.Program(t, "chromium")
+	return openTab(t, startBrowser(), scripts, chromedp.WithNewBrowserContext())
 }
 
 // another opens a second tab of the same visitor.
@@ -247,15 +231,11 @@ func (tb *tab) text(id string) string {
 // reads waits until an element says a text.
 func (tb *tab) reads(id, text string) {
 	tb.t.Helper()
-	last := ""
-	defer func() {
-		if tb.t.Failed() {
-			tb.t.Logf("#%s says %q", id, last)
+	servertest.Await(tb.t, fmt.Sprintf("#%s to say %q", id, text), time.Minute, func() error {
+		if said := tb.text(id); !strings.Contains(said, text) {
+			return fmt.Errorf("it says %q", said)
 		}
-	}()
-	tb.until(fmt.Sprintf("#%s says %q", id, text), func() bool {
-		last = tb.text(id)
-		return strings.Contains(last, text)
+		return nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,6 +92,7 @@ var states = map[string][]state{
 type look struct {
 	name   string
 	width  int64
+	height int64
 	media  string // of prefers-color-scheme
 	forced bool   // the visitor's few colours replace those of the page
 	large  bool   // letters of twice the size
@@ -141,7 +143,7 @@ func (tb *tab) wear(look look) {
 	}
 	call(tb, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 	tb.run(fmt.Sprintf(`document.documentElement.style.fontSize = %t ? "200%%" : ""`, look.large))
-	tb.size(look.width, 900)
+	tb.size(look.width, cmp.Or(look.height, 900))
 }
 
 func (tb *tab) faults(state state, look look, axe string) (faults []string) {

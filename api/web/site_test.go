@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // strictPolicy is the strictest that a page with a script and requests can have.
@@ -207,15 +209,11 @@ func (tb *tab) started() {
 // shows waits until the page shows a text, and checks that it holds the button meanwhile.
 func (tb *tab) shows(text string) {
 	tb.t.Helper()
-	var last sight
-	defer func() {
-		if tb.t.Failed() {
-			tb.t.Logf("last seen: %+v", last)
+	servertest.Await(tb.t, fmt.Sprintf("the page to show %q", text), time.Minute, func() error {
+		if seen := tb.look(); seen.Text != text || seen.Held != (text != "") {
+			return fmt.Errorf("it shows %+v", seen)
 		}
-	}()
-	tb.until(fmt.Sprintf("it shows %q", text), func() bool {
-		last = tb.look()
-		return last.Text == text && last.Held == (text != "")
+		return nil
 	})
 }
 
