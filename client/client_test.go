@@ -17,9 +17,8 @@ func TestSend_AnswersLost_SendsOneMail(t *testing.T) {
 	c := newClient(t, newFaults(t, s.URL, 4).URL)
 	mail := client.Mail{Email: to, ClientIP: netip.MustParseAddr("fe80::1%eth0")}
 	_, err := c.Send(t.Context(), mail)
-	var uncertain *client.UncertainError
-	var network *client.NetworkError
-	if !errors.As(err, &uncertain) || !errors.As(err, &network) {
+	uncertain, ok := errors.AsType[*client.UncertainError](err)
+	if _, network := errors.AsType[*client.NetworkError](err); !ok || !network {
 		t.Fatalf("%v", err)
 	}
 	mail.Key = uncertain.Key
@@ -34,8 +33,8 @@ func TestSend_FullTier_SaysWhichLimitAndHowLong(t *testing.T) {
 	c := newClient(t, s.URL)
 	must(c.Send(t.Context(), client.Mail{Email: to}))
 	_, err := c.Send(t.Context(), client.Mail{Email: strings.ToUpper(to)})
-	var limit *client.LimitError
-	if !errors.As(err, &limit) {
+	limit, ok := errors.AsType[*client.LimitError](err)
+	if !ok {
 		t.Fatalf("%v", err)
 	}
 	if limit.Rule != "mailbox" || limit.Limit != "minute" || limit.Wait <= 0 || limit.Wait > time.Minute || limit.RequestID == "" ||
@@ -53,8 +52,8 @@ func TestSend_FullTier_SaysWhichLimitAndHowLong(t *testing.T) {
 
 func TestSend_InvalidFields_ReportsAll(t *testing.T) {
 	_, err := newClient(t, theServer().URL).Send(t.Context(), client.Mail{Email: "alice@", Code: "no way"})
-	var problem *client.APIError
-	if !errors.As(err, &problem) || problem.Kind != client.Invalid || problem.Status != 422 || len(problem.Fields) != 2 || problem.Fields[0].Detail == "" {
+	problem, ok := errors.AsType[*client.APIError](err)
+	if !ok || problem.Kind != client.Invalid || problem.Status != 422 || len(problem.Fields) != 2 || problem.Fields[0].Detail == "" {
 		t.Errorf("%+v", err)
 	}
 }
@@ -111,16 +110,20 @@ func TestErrors_HostileAnswers_ShowNoKeyAndNoAddress(t *testing.T) {
 	const to = "alice.liddell@example.com"
 	hostile := `{"type":"urn:mailgate:problem:` + to + `","detail":"` + key + `","errors":[{"field":"` + to + `","reason":"` + key + ` "}],"rule":"` + to +
 		`","limit":"` + to + `","wait_ms":1,"server_time":"2026-11-20T12:00:00Z"}`
+	const nowhere = "http://127.0.0.1:1"
 	urls := []string{
 		play(t, reply{422, hostile, "X-Request-Id: " + to}).URL, play(t, reply{}).URL, play(t, reply{200, to, ""}).URL,
 		play(t, reply{429, strings.Replace(hostile, "urn:mailgate:problem:"+to, quotaType, 1), ""}).URL,
-		play(t, reply{302, "", "Location: http://" + to + "/"}).URL, "http://127.0.0.1:1", "http://no.such.invalid",
+		play(t, reply{302, "", "Location: http://" + to + "/"}).URL, nowhere, "http://no.such.invalid",
 	}
 	for _, url := range urls {
 		for name, call := range calls {
 			err := call(t.Context(), newClient(t, url), to)
 			if err == nil || strings.Contains(err.Error(), to) || strings.Contains(err.Error(), key) {
 				t.Errorf("%s of %s: %v", name, url, err)
+			}
+			if got := outcome(err); url == nowhere && got != "network" {
+				t.Errorf("without a connection %s is %s", name, got)
 			}
 		}
 	}
@@ -140,8 +143,7 @@ func TestCall_ContextEnds_IsItsError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := c.Send(ctx, client.Mail{Email: "a@example.com"})
-	var uncertain *client.UncertainError
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &uncertain) {
+	if got := outcome(err); !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(got, "?") {
 		t.Errorf("%v", err)
 	}
 }
