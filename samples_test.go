@@ -2,7 +2,6 @@ package mailgate_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/need"
 )
@@ -189,13 +187,7 @@ func (d devProcess) codeFor(t *testing.T, email string) string {
 
 func (d devProcess) get(t *testing.T, path string, into any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", d.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := http.Get(d.url + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,6 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// timeout is how long one step in the browser may take.
-const timeout = 30 * time.Second
-
 // timeMachine replaces a page's clocks and timers, so that minutes pass at once and both
 // clocks can go wrong.
 //
@@ -87,6 +84,8 @@ func openTab(t *testing.T, parent context.Context, scripts []string, options ...
 	t.Helper()
 	ctx, stop := chromedp.NewContext(parent, options...)
 	t.Cleanup(stop)
+	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(stop)
 	tb := &tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, tb.hear); err != nil {
 		t.Fatalf("opening a tab: %v", err)
@@ -142,9 +141,7 @@ func (tb *tab) complains(texts ...string) {
 // do takes steps in the browser.
 func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	if err := chromedp.Do(tb.ctx, steps...); err != nil {
 		tb.t.Fatal(err)
 	}
 }
@@ -175,27 +172,27 @@ func (tb *tab) run(script string) {
 	tb.do(chromedp.Evaluate[chromedp.Void]("void (" + script + ")"))
 }
 
+// betweenPages is the error where there is no page to ask.
+var betweenPages = regexp.MustCompile("navigated|Cannot find (default execution )?context")
+
 // get returns the value of an expression in the page.
 func get[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	for err != nil && (strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "Cannot find default execution context")) {
-		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise)) // between two pages there is none to ask
+	for {
+		value, err := chromedp.Run(tb.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+		if err == nil {
+			return value
+		}
+		if !betweenPages.MatchString(err.Error()) {
+			tb.t.Fatalf("%s: %v", expression, err)
+		}
 	}
-	if err != nil {
-		tb.t.Fatalf("%s: %v", expression, err)
-	}
-	return value
 }
 
 // call sends the browser a command about the tab.
 func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	result, err := chromedp.Call(ctx, command, params)
+	result, err := chromedp.Call(tb.ctx, command, params)
 	if err != nil {
 		tb.t.Fatalf("%s: %v", command.Method, err)
 	}
@@ -268,12 +265,7 @@ func (tb *tab) offline(away bool) {
 func (tb *tab) back(arrived string) {
 	tb.t.Helper()
 	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")) // the page may go before it answers
-	tb.until("the page is back", func() bool {
-		ctx, stop := context.WithTimeout(tb.ctx, timeout)
-		defer stop()
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+arrived+`)`))
-		return err == nil && is
-	})
+	tb.isTrue(`document.readyState === "complete" && !!(` + arrived + `)`)
 }
 
 // holdAnswers keeps the answers of the server back until letGo() is called, which returns when
