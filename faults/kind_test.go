@@ -16,7 +16,6 @@ type kind struct {
 	environ []string               // further settings
 	within  func(*rig) []string    // a command that runs each node
 	program func() (string, error) // another build of mailgate
-	tls     bool                   // the relay is spoken to under TLS
 	spare   bool                   // another relay is behind it, whatever the seed says
 	solo    bool                   // it leaves no time on the machine for other runs
 

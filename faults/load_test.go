@@ -22,10 +22,11 @@ type load struct {
 	ends  sync.WaitGroup
 	halt  func()
 
+	recent []repeatable
+
 	mu     sync.Mutex
 	calls  []judge.Call
 	secret map[string]bool // words that may be in no log
-	recent []repeatable
 	takes  []taken
 }
 
@@ -130,21 +131,14 @@ func (l *load) sendNow(n *node, mailbox, key, body string) (reply, judge.Call) {
 
 // repeat sends with a key: a new one, twice at once by two nodes, or one of before.
 func (l *load) repeat(n *node) {
-	l.mu.Lock()
-	known := len(l.recent)
-	l.mu.Unlock()
-	if known > 0 && l.rng.IntN(2) == 0 {
-		l.mu.Lock()
+	if known := len(l.recent); known > 0 && l.rng.IntN(2) == 0 {
 		again := l.recent[max(0, known-1-l.rng.IntN(20))]
-		l.mu.Unlock()
 		l.ends.Go(func() { l.sendNow(n, again.mailbox, again.key, again.body) })
 		return
 	}
 	mailbox := l.newMailbox()
 	first := repeatable{mailbox, "key-" + mailbox, l.body(mailbox)}
-	l.mu.Lock()
 	l.recent = append(l.recent, first)
-	l.mu.Unlock()
 	l.ends.Go(func() { l.sendNow(n, mailbox, first.key, first.body) })
 	if l.rng.IntN(2) == 0 {
 		other := l.rig.node(l.rng)

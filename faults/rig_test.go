@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"cmp"
-	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -34,7 +32,6 @@ type rig struct {
 	caller *caller
 	load   *load
 	relays *relays
-	trust  *servertest.Authority
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -46,7 +43,7 @@ type rig struct {
 	figuresBefore, goroutinesBefore []judge.Figure // the load
 	stopCollecting, stopWatching    func()
 	faults, held                    []judge.Span
-	recoveries                      []recovery
+	recoveries                      []recovery // one for each fault
 
 	noEffect   []judge.Violation // faults
 	unanswered []judge.Violation // nodes that did not answer about the final state
@@ -111,24 +108,13 @@ func (s *rig) rules() string {
 // startRelays starts the relay that has the faults, and where the seed or the kind says so
 // another behind it.
 func (s *rig) startRelays(k *kind) (urls []string) {
-	script := fault.Script{}
-	url := "smtp://%s?tls=none"
-	if k.tls {
-		s.trust = servertest.NewAuthority(s.t)
-		file := filepath.Join(s.dir, "ca.pem")
-		if err := os.WriteFile(file, s.trust.PEM(), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-		script.TLS = s.certificate()
-		url = "smtp://%s?ca=" + file
-	}
-	relay, err := fault.Start(script)
+	relay, err := fault.Start(fault.Script{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { relay.Close() })
 	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
-	urls = []string{fmt.Sprintf(url, relay.Addr())}
+	urls = []string{"smtp://" + relay.Addr() + "?tls=none"}
 	if s.rng.IntN(3) == 0 || k.spare {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
@@ -139,16 +125,6 @@ func (s *rig) startRelays(k *kind) (urls []string) {
 		urls = append(urls, spare.URL())
 	}
 	return urls
-}
-
-// certificate is one that the nodes trust.
-func (s *rig) certificate() *tls.Config {
-	return signed(s.trust, time.Now().UnixMilli()+3_600_000)
-}
-
-// signed is a certificate that this authority gives, valid until then.
-func signed(by *servertest.Authority, until int64) *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {

@@ -2,8 +2,6 @@ package faults_test
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -46,41 +44,30 @@ func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 	base := &kind{name: "soak", store: soSmall, terms: judge.Terms{Alone: true, Fails: anything}}
 	s := newRig(t, base, soakPolicy, *soakSeed, soaked)
 	s.begin()
-	memory, heaps := make([][]float64, len(s.nodes)), make([][]float64, len(s.nodes))
-	report := &table{rows: map[string]*row{}}
+	memory := make([][]float64, len(s.nodes))
 	for began := time.Now(); time.Since(began) < *soakFor; {
 		name := soakKinds[s.rng.IntN(len(soakKinds))]
 		k := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })]
-		healed := s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
-		report.add(k.name, outcome{healed: healed})
+		s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
 		time.Sleep(time.Second + s.randomly(4*time.Second))
-		s.weigh("process_resident_memory_bytes", memory)
-		s.weigh(heap, heaps)
+		for i, n := range s.nodes {
+			m, err := metricsOf(s.caller, n)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			memory[i] = append(memory[i], m.sum("process_resident_memory_bytes"))
+		}
 	}
-	o := s.finish(base.terms, 0)
-	report.print(os.Stdout)
-	fmt.Printf("%d requests, %d emails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
+	o := s.finish(base.terms)
 	for i, points := range memory {
 		grown := judge.Growth(points)
-		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half, its heap by %.1f MB\n",
-			i, points[len(points)-1]/(1<<20), grown/(1<<20), judge.Growth(heaps[i])/(1<<20))
+		t.Logf("node %d has %.0f MB and grew by %.1f MB in the second half", i, points[len(points)-1]/(1<<20), grown/(1<<20))
 		if grown > soakGrowth {
 			t.Errorf("the memory of node %d grows", i)
 		}
 	}
-	o.complain(t)
-}
-
-// weigh notes a figure of each node, in bytes.
-func (s *rig) weigh(figure string, weights [][]float64) {
-	for i, n := range s.nodes {
-		figures, err := figuresOf(s.caller, n)
-		if err != nil {
-			s.t.Error(err)
-			continue
-		}
-		weights[i] = append(weights[i], figures[figure])
-	}
+	o.report(t)
 }
 
 // soSmall are nodes that remember little, so that their memory finds its level within
