@@ -95,43 +95,36 @@ func ofDomain(limit int) string {
 // zero, and the log warns of it; a sliding-log with another window does not.
 func TestReload_RuleChanges_CountsAreKeptOrRestarted(t *testing.T) {
 	t.Parallel()
-	onEachStore(t, func(t *testing.T, environ func(string, ...string) []string) {
-		relay := startRelay(t)
-		s := startSiteWith(t, ofDomain(1), relay, environ(relay.URL()))
-		n := 0
-		send := func(statuses ...int) {
-			t.Helper()
-			for _, status := range statuses {
-				n++
-				s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), status)
-			}
+	s := startSite(t, ofDomain(1), "MAILGATE_DATA_DIR="+t.TempDir())
+	n := 0
+	send := func(statuses ...int) {
+		t.Helper()
+		for _, status := range statuses {
+			n++
+			s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), status)
 		}
-		rule := func(more string) string { return "rules: [{name: domain, " + more + "}]" }
-		const restarted, kept = `"rules_changed":"domain","rules_restarted":"domain"`, `"rules_changed":"domain","rules_restarted":""`
-		send(200, 429)
-		s.with(t, ofDomain(2), kept)
-		send(200, 429)
-		s.with(t, rule("by: domain, limit: none"), "rule domain: limit: tier")
-		send(429)
-		s.with(t, "rules: []", `"rules_removed":"domain"`)
-		send(200)
-		s.with(t, ofDomain(3), `"rules_added":"domain"`)
-		send(200, 429)
-		s.with(t, rule("by: domain, algorithm: fixed-window, limit: years=1/43920h"), restarted)
-		send(200, 429)
-		s.with(t, rule("by: domain, limit: day=1/24h"), `"level":"WARN","msg":"reloaded","rules_added":"","rules_removed":"",`+restarted)
-		send(200, 429)
-		s.with(t, rule("by: domain, limit: day=1/25h"), kept)
-		send(429)
-		s.with(t, rule("by: template, limit: day=1/25h"), restarted)
-		send(200, 429)
-	})
+	}
+	rule := func(more string) string { return "rules: [{name: domain, " + more + "}]" }
+	const restarted, kept = `"rules_changed":"domain","rules_restarted":"domain"`, `"rules_changed":"domain","rules_restarted":""`
+	send(200, 429)
+	s.with(t, ofDomain(2), kept)
+	send(200, 429)
+	s.with(t, "rules: []", `"rules_removed":"domain"`)
+	send(200)
+	s.with(t, ofDomain(3), `"rules_added":"domain"`)
+	send(200, 429)
+	s.with(t, rule("by: domain, limit: day=1/24h"), `"level":"WARN","msg":"reloaded","rules_added":"","rules_removed":"",`+restarted)
+	send(200, 429)
+	s.with(t, rule("by: domain, limit: day=1/25h"), kept)
+	send(429)
+	s.with(t, rule("by: template, limit: day=1/25h"), restarted)
+	send(200, 429)
 }
 
 // An action shares nothing with a rule of the same name, and keeps its counts under another limit.
 func TestReload_Actions_KeepCounts(t *testing.T) {
 	t.Parallel()
-	const both = "rules: [{name: a, by: all, limit: hour=2/1h}]\nactions: [{name: a, limit: 'hour=1/1h,day=3/24h'}]"
+	const both = "rules: [{name: a, by: all, limit: hour=1/1h}]\nactions: [{name: a, limit: 'hour=1/1h,day=3/24h'}]"
 	s := startSite(t, both, inMemory)
 	take := func(status int) {
 		t.Helper()
@@ -140,8 +133,7 @@ func TestReload_Actions_KeepCounts(t *testing.T) {
 	s.app.mustSend(t, "alice@example.com", 200)
 	take(200)
 	take(429)
-	s.app.mustSend(t, "bob@example.com", 200)
-	s.with(t, strings.Replace(both, "hour=1/1h", "hour=2/1h", 1), `"rules_changed":"action a"`)
+	s.with(t, strings.Replace(both, "'hour=1/1h", "'hour=2/1h", 1), `"rules_changed":"action a"`)
 	take(200)
 	s.with(t, "rules: [{name: mailbox, shadow: true}]", `"rules_removed":"a, action a"`)
 	take(404)
@@ -162,9 +154,7 @@ func TestReload_MistakeInAFile_ChangesNothing(t *testing.T) {
 	s.app.mustSend(t, "b@example.com", 200)
 	s.subject(t, "Third {{.Cod}}")
 	s.with(t, ofDomain(9), "code/en/subject.txt")
-	s.app.mustSend(t, "c@example.com", 429)
 	s.subject(t, "Fourth {{.Code}}")
-	s.with(t, "rules: {}", "mapping was used where sequence is expected")
 	if err := os.Remove(s.rules); err != nil {
 		t.Fatal(err)
 	}
