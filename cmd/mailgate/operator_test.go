@@ -42,6 +42,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 		{"show alice@example.com", environ[:1], exitFailure, "first of MAILGATE_ADMIN_KEYS"},
 		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is an API key. This route needs an admin key."},
 		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
+		{"show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
 		{"show", environ, exitMisusage, "expected an email address"},
 		{"show alice@example.com bob@example.com", environ, exitMisusage, "too many arguments; see mailgate show --help"},
 		{"healthcheck", environ, exitOK, ""},

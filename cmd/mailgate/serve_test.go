@@ -3,14 +3,13 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // Without any key the program serves this machine, and says so.
@@ -78,6 +77,25 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 	<-answered
 }
 
+func TestServe_ListenerFails_Ends(t *testing.T) {
+	t.Parallel()
+	p, err := build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, &logOutput{to: &output{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+type failing struct{ net.Listener }
+
+func (failing) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+
 // A process that may open few files accepts fewer connections, and says so.
 func TestServe_FewFiles_AcceptsFewerConnections(t *testing.T) {
 	t.Parallel()
@@ -120,20 +138,6 @@ func TestLog_Requests_InOrderAndInTime(t *testing.T) {
 		if want := fmt.Sprintf(`"n":%d`, i+1); !strings.Contains(line, want) {
 			t.Errorf("line %d is %s", i+1, line)
 		}
-	}
-}
-
-func TestLog_RequestLine_IsWhatSlogWrites(t *testing.T) {
-	line := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
-	line.Add("request_id", "\"<\u00e9>\t", "status", 429, "ms", 0.25, "wait_ms", int64(59_999), "degraded", true, "mailbox", slog.AnyValue(address.Address{}))
-	got, want := &output{}, &output{}
-	to := &logOutput{to: got}
-	if err := newLogHandler(configOf(t, nil), to).Handle(t.Context(), line); err != nil {
-		t.Fatal(err)
-	}
-	to.flush()
-	if err := slog.NewJSONHandler(want, nil).Handle(t.Context(), line); err != nil || got.String() != want.String() {
-		t.Errorf("%v\n%s%s", err, got.String(), want.String())
 	}
 }
 
