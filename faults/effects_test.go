@@ -108,8 +108,7 @@ func errs(errors ...string) effect {
 
 // refused is how often servers have answered with an error of these kinds.
 func (s *rig) refused(errors ...string) (n int) {
-	masters, _ := s.servers()
-	for _, server := range masters {
+	for _, server := range s.masters {
 		for _, one := range errors {
 			n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
 		}
@@ -117,29 +116,12 @@ func (s *rig) refused(errors ...string) (n int) {
 	return n
 }
 
-// servers are those that nodes ask when there is no fault, and their replicas.
-func (s *rig) servers() (masters, replicas []*redistest.Server) {
-	switch {
-	case s.cluster != nil:
-		return s.cluster.Masters, s.cluster.Replicas
-	case s.sentinel != nil:
-		return []*redistest.Server{s.sentinel.Master}, []*redistest.Server{s.sentinel.Replica}
-	case s.alone != nil:
-		return []*redistest.Server{s.alone}, nil
-	}
-	return nil, nil
-}
-
 // promotes: a server that was a replica decides.
 func promotes(s *rig) func() bool {
-	_, replicas := s.servers()
 	return func() bool {
-		for _, server := range replicas {
-			if infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.replicas, func(server *redistest.Server) bool {
+			return infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0
+		})
 	}
 }
 

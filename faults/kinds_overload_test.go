@@ -29,7 +29,7 @@ const floodKey = "flood-Hush-7f3b-9d21-c460"
 // to read a request closes its connection, so some calls may have no answer.
 func overload(name string, seen effect, inject func(*rig) func()) *kind {
 	return &kind{
-		name: name, store: onRedis, solo: true, hold: noTime, effect: seen, inject: inject,
+		name: name, store: onRedis, solo: true, brief: true, effect: seen, inject: inject,
 		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
 	}
@@ -41,13 +41,6 @@ const (
 	burstEvery     = 500 * time.Millisecond
 	burstMailboxes = 60
 )
-
-func (s *rig) bursts() {
-	for i := range burstCount {
-		s.burst(i)
-		time.Sleep(burstEvery)
-	}
-}
 
 // burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
 // second email, each mailbox has an Idempotency-Key.
@@ -90,7 +83,10 @@ func flood(callers int, key string, requests ...string) func(*rig) func() {
 		})
 		s.t.Cleanup(end)
 		servertest.Eventually(s.t, "the flood to be answered", func() bool { return s.flooding.Load() >= int64(callers) })
-		s.bursts()
+		for i := range burstCount {
+			s.burst(i)
+			time.Sleep(burstEvery)
+		}
 		return end
 	}
 }

@@ -12,9 +12,6 @@ var (
 	noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
 	// rejected are those of a relay that refuses emails for good.
 	rejected = append([]string{"recipient-rejected"}, noRelay...)
-	// spared are those where another relay is handed all that the first does not take. What was
-	// on its way when that one cut its connections may have left.
-	spared = []string{"delivery-unknown"}
 )
 
 // everyStep are the steps at which a relay can refuse a client. That says nothing about the
@@ -33,7 +30,6 @@ func relayKinds() []*kind {
 		{name: "relay-421", inject: plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
 		{name: "relay-5xx", terms: judge.Terms{Fails: rejected}, inject: plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
 		{name: "relay-barred", inject: plays(fault.Barred, everyStep...)},
-		{name: "relay-barred-spare", spare: true, terms: judge.Terms{Fails: spared}, inject: plays(fault.Barred, everyStep...)},
 	}
 	for _, k := range all {
 		k.store, k.effect, k.rest = onRedis, troubles, relayRest

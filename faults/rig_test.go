@@ -40,7 +40,10 @@ type rig struct {
 	sentinel *redistest.SentinelServers
 	setRedis func(ahead time.Duration) // the server's clock
 
+	masters, replicas []*redistest.Server // as they were before the fault
+
 	figuresBefore, goroutinesBefore []judge.Figure // the load
+	stopLoad                        func()
 	stopCollecting, stopWatching    func()
 	faults, held                    []judge.Span
 	recoveries                      []recovery // one for each fault
@@ -77,7 +80,7 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 	if k.terms.ClockSet { // a clock that is set takes a short window with it
 		s.action = actions[0]
 	}
-	relays := s.startRelays(k)
+	relays := s.startRelays()
 	environ := slices.Concat([]string{
 		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
@@ -105,9 +108,8 @@ func (s *rig) rules() string {
 	return file
 }
 
-// startRelays starts the relay that has the faults, and where the seed or the kind says so
-// another behind it.
-func (s *rig) startRelays(k *kind) (urls []string) {
+// startRelays starts the relay that has the faults, and where the seed says so another behind it.
+func (s *rig) startRelays() (urls []string) {
 	relay, err := fault.Start(fault.Script{})
 	if err != nil {
 		s.t.Fatal(err)
@@ -115,7 +117,7 @@ func (s *rig) startRelays(k *kind) (urls []string) {
 	s.t.Cleanup(func() { relay.Close() })
 	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
 	urls = []string{"smtp://" + relay.Addr() + "?tls=none"}
-	if s.rng.IntN(3) == 0 || k.spare {
+	if s.rng.IntN(3) == 0 {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
 			s.t.Fatal(err)
@@ -178,6 +180,7 @@ func inRedis(url string) []string {
 // onRedis is a single server that keeps what it has.
 func onRedis(s *rig) []string {
 	s.alone = redistest.Alone(s.t, kept...)
+	s.masters = []*redistest.Server{s.alone}
 	return inRedis(s.alone.URL())
 }
 
@@ -194,10 +197,12 @@ func behindProxy(s *rig) []string {
 
 func onCluster(s *rig) []string {
 	s.cluster = redistest.Cluster(s.t)
+	s.masters, s.replicas = s.cluster.Masters, s.cluster.Replicas
 	return inRedis(s.cluster.URL())
 }
 
 func onSentinel(s *rig) []string {
 	s.sentinel = redistest.Sentinel(s.t)
+	s.replicas = []*redistest.Server{s.sentinel.Replica}
 	return inRedis(s.sentinel.URL())
 }

@@ -27,8 +27,8 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 	s.begin()
 	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
-	if k.hold != nil {
-		held = k.hold(sh)
+	if k.brief {
+		held = 0
 	}
 	s.injectFault(k, held)
 	time.Sleep(sh.after)
@@ -40,7 +40,7 @@ func (s *rig) begin() {
 	s.figuresBefore, s.goroutinesBefore = s.figures(resources), s.figures(goroutines)
 	s.stopCollecting = repeat(100*time.Millisecond, s.relays.collect)
 	s.stopWatching = repeat(nap, s.watchMachine())
-	s.load.run(s.shape.rate)
+	s.stopLoad = repeat(time.Second/time.Duration(s.shape.rate), s.load.begin)
 }
 
 // repeat does something again and again until it is stopped.
@@ -99,7 +99,8 @@ func (s *rig) injectFault(k *kind, held time.Duration) {
 
 // finish ends a run and judges it.
 func (s *rig) finish(terms judge.Terms) outcome {
-	s.load.stop()
+	s.stopLoad()
+	s.load.ends.Wait()
 	found := s.awaitEmptyJournals()
 	s.stopCollecting()
 	s.relays.collect()
@@ -166,6 +167,6 @@ func (s *rig) healthy(n *node, try int) bool {
 	}
 	mailbox := fmt.Sprintf("%sw%dx%d", s.load.token, n.number, try)
 	s.load.hide(mailbox)
-	_, call := s.load.sendNow(n, mailbox, "", fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
+	call := s.load.sendNow(n, mailbox, "", fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
 	return call.Status == 200 && !call.Degraded
 }

@@ -22,9 +22,6 @@ var soakKinds = []string{
 	"redis-script-flush", "redis-full", "node-files",
 }
 
-// anything is what the faults of a soak may cause.
-var anything = slices.Concat(noHistory, noRelay, []string{"recipient-rejected"})
-
 // soakPolicy has windows longer than any soak.
 const soakPolicy = "a=3/24h,b=5/72h"
 
@@ -41,7 +38,12 @@ func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 		t.Skip("make soak runs it")
 	}
 	// On a disk: in memory there is room for all that was admitted in the longest window.
-	base := &kind{name: "soak", store: soSmall, terms: judge.Terms{Alone: true, Fails: anything}}
+	// The nodes remember little, so that their memory finds its level within minutes and not once a
+	// hundred thousand mailboxes have come.
+	base := &kind{
+		name: "soak", store: behindProxy, environ: []string{"MAILGATE_CACHE_BYTES=1MiB"},
+		terms: judge.Terms{Alone: true, Fails: slices.Concat(noHistory, noRelay, []string{"recipient-rejected"})},
+	}
 	s := newRig(t, base, soakPolicy, *soakSeed, soaked)
 	s.begin()
 	memory := make([][]float64, len(s.nodes))
@@ -50,13 +52,8 @@ func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 		k := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })]
 		s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
 		time.Sleep(time.Second + s.randomly(4*time.Second))
-		for i, n := range s.nodes {
-			m, err := metricsOf(s.caller, n)
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			memory[i] = append(memory[i], m.sum("process_resident_memory_bytes"))
+		for i, figure := range s.figures([]held{{name: "process_resident_memory_bytes"}}) {
+			memory[i] = append(memory[i], figure.Value)
 		}
 	}
 	o := s.finish(base.terms)
@@ -69,7 +66,3 @@ func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 	}
 	o.report(t)
 }
-
-// soSmall are nodes that remember little, so that their memory finds its level within
-// minutes and not once a hundred thousand mailboxes have come.
-func soSmall(s *rig) []string { return append(behindProxy(s), "MAILGATE_CACHE_BYTES=1MiB") }
