@@ -125,7 +125,7 @@ func open(t testing.TB, dir string, url string) *node {
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
 	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
-	budget := throttletest.Policy(t, "ten-minutes=5/10m,day=20/24h")
+	budget := throttletest.Policy(t, "ten-minutes=20/10m")
 	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
 	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {
