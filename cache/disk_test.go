@@ -162,6 +162,9 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, key := range keys { // undamaged, it has all that was acknowledged
+		expect(t, s.Table("t"), key, "of "+key)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
