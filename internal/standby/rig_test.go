@@ -29,15 +29,10 @@ const (
 	prefix = "mailgate"
 )
 
-var tiers = policy("day=3/24h")
-
-func policy(text string) throttle.Policy {
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
+var (
+	tiers, _   = throttle.ParsePolicy("day=3/24h")
+	counter, _ = throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 3, Window: 24 * time.Hour})
+)
 
 // onRedis is a limiter on Redis.
 func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *cluster.Limiter {
@@ -96,14 +91,6 @@ func (l *logged) count(words string) int {
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), words)
 }
-
-var counter = func() throttle.Algorithm {
-	w, err := throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 3, Window: 24 * time.Hour})
-	if err != nil {
-		panic(err)
-	}
-	return w
-}()
 
 // open makes a node over a directory. Its worker runs once Start is called.
 func open(t testing.TB, dir string, url string) *node {

@@ -205,7 +205,7 @@ func TestTake_Simultaneous_NeverExceedALimit(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		admitted, sent := int(count.Load()), 15 - r.left(mailbox, "a@b.example") - r.left(mailbox, "c@b.example") - r.left(mailbox, "d@b.example")
+		admitted, sent := int(count.Load()), 15-r.left(mailbox, "a@b.example")-r.left(mailbox, "c@b.example")-r.left(mailbox, "d@b.example")
 		if a, b := 7-r.left(all, "all"), 9-r.left(day, "all"); admitted > 7 || a != admitted || b != admitted || sent != admitted {
 			t.Errorf("%d admitted; %d and %d counted of all, %d by mailbox", admitted, a, b, sent)
 		}
