@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -344,25 +345,12 @@ func TestContract_Discriminators_LeadToTheSchema(t *testing.T) {
 // A comma in a sentence without quotation marks ends it where it stands within braces: what
 // follows is a member without a value.
 func TestContract_Values_AreNotCut(t *testing.T) {
-	var walk func(p place)
-	walk = func(p place) {
-		switch value := p.value.(type) {
-		case map[string]any:
-			for name, member := range value {
-				if name != "value" { // of an example, where a null is one
-					walk(place{p.pointer + "/" + name, member})
-				}
-			}
-		case []any:
-			for _, member := range value {
-				walk(place{p.pointer, member})
-			}
-		case nil:
-			t.Errorf("%s has no value", p.pointer)
+	text := must(yaml.YAMLToJSON(mailgate.OpenAPI))(t)
+	for _, member := range regexp.MustCompile(`"([^"]*)": ?null`).FindAllSubmatch(text, -1) {
+		if name := string(member[1]); name != "rule" && name != "limit" { // of an example
+			t.Errorf("%q has no value", name)
 		}
 	}
-	walk(theContract.at("#/paths"))
-	walk(theContract.at("#/components"))
 }
 
 // The check itself finds what is planted.

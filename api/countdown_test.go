@@ -85,16 +85,6 @@ func TestCountdown_OtherRules_AreTold(t *testing.T) {
 	}
 }
 
-// A token holds the longest names.
-func TestCountdown_LongNames_Fit(t *testing.T) {
-	caller := strings.Repeat("c", 64)
-	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys = must(api.ParseKeys(caller + ":" + appKey))(t) }})
-	email := strings.Repeat("m", 64) + "@" + strings.Repeat(strings.Repeat("d", 62)+".", 3)[:185] + ".ex"
-	sent := r.sendAs(appKey, email, `,"client_ip":"2001:db8:1111:2222:3333:4444:5555:6666"`)
-	sent.is(t, 200, "")
-	r.count(sent.token()).says(t, fields{"wait_ms": 60_000.0})
-}
-
 // Every invalid token has the same answer.
 func TestCountdown_WrongTokens_HaveOneAnswer(t *testing.T) {
 	r := newRig(t, setup{})

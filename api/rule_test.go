@@ -13,7 +13,7 @@ import (
 func ruleForEach(r *rig, _ *rules.Rule) (all []rules.Rule) {
 	for _, by := range rules.Bys() {
 		name := strings.ReplaceAll(string(by), "_", "-") + "-rule"
-		all = append(all, rules.Rule{Name: name, By: by, Limiter: r.counted(name, must(throttle.ParsePolicy("hour=2/1h"))(r.t))})
+		all = append(all, rules.Rule{Name: name, By: by, Limiter: r.counted(name, must(throttle.ParsePolicy("hour=20/1h"))(r.t))})
 	}
 	return all
 }
@@ -28,10 +28,10 @@ func TestRule_PeekAndReset_Answers(t *testing.T) {
 	line := journal.about(t, seen.header.Get("X-Request-Id"))[0]
 	name, _ := line["subject"].(string)
 	if want := fmt.Sprintf(`{"allowed":true,"subject":%q,"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z",`+
-		`"limits":[{"name":"hour","limit":2,"window_ms":3600000,"remaining":1,"wait_ms":0}],"degraded":false}`, name); seen.text != want {
+		`"limits":[{"name":"hour","limit":20,"window_ms":3600000,"remaining":19,"wait_ms":0}],"degraded":false}`, name); seen.text != want {
 		t.Errorf("seen as\n%s, want\n%s", seen.text, want)
 	}
-	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=3600`, "RateLimit-Policy": `"hour";q=2;w=3600`})
+	seen.carries(t, map[string]string{"RateLimit": `"hour";r=19;t=3600`, "RateLimit-Policy": `"hour";q=20;w=3600`})
 	seen.logged(t, fields{"rule": "client-ip-rule", "route": "admin-rule-peek", "key": "alex"})
 	got := r.do("POST", "/admin/rules/client-ip-rule/reset", opsKey, "{"+subject+`,"reason":"ticket 9"}`)
 	if want := fmt.Sprintf(`{"rule":"client-ip-rule","subject":%q,"cleared":1}`, name); got.status != 200 || got.text != want {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -212,68 +211,25 @@ func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	r.try("down@example.com", code).is(t, 200, "")
 }
 
-// A code can be verified before its email has left.
-func TestVerify_BeforeTheEmailLeft_Right(t *testing.T) {
-	verified := make(chan reply, 1)
-	var r *rig
-	r = newRig(t, setup{options: func(o *api.Options) {
+// A code whose email certainly never left is revoked, and no other. One whose email may have left is
+// right.
+func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
+	const email, purpose = "back@example.com", "sign-up"
+	var codes []string
+	var fails error
+	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) {
 		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
-			code := sixDigits.FindString(string(m.Bytes))
-			journal.private(code)
-			verified <- r.try("fast@example.com", code)
-			return nil
+			codes = append(codes, sixDigits.FindString(string(m.Bytes)))
+			journal.private(codes...)
+			return fails
 		})
 	}})
-	r.send("fast@example.com").is(t, 200, "")
-	(<-verified).is(t, 200, "")
-}
-
-// A code whose email certainly never left is revoked, and no other; also when that fails at first. One
-// whose email may have left stays right.
-func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		failed  error
-		status  int
-		late    bool
-		first   int // what the code of the email that failed is told
-		purpose string
-	}{
-		{"never left, given back later", &relay.Error{Outcome: relay.Unavailable}, 503, true, 422, ""},
-		{"for a purpose, never left", &relay.Error{Outcome: relay.Unavailable}, 503, false, 422, "sign-up"},
-		{"for a purpose, may have left", &relay.Error{Outcome: relay.Unknown}, 504, false, 200, "sign-up"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var codes []string
-			r, store := newFailing(t, setup{options: func(o *api.Options) {
-				o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
-					codes = append(codes, sixDigits.FindString(string(m.Bytes)))
-					journal.private(codes[len(codes)-1])
-					if len(codes) == 2 {
-						return tt.failed
-					}
-					return nil
-				})
-			}})
-			r.sendFor("back@example.com", tt.purpose).is(t, 200, "")
-			r.now.Add(60_000)
-			store.release.Store(tt.late)
-			if got := r.sendFor("back@example.com", tt.purpose); got.status != tt.status {
-				t.Fatalf("answered %d: %s", got.status, got.text)
-			}
-			store.release.Store(false)
-			if tt.first == 422 {
-				servertest.Eventually(t, "charge and code are given back", func() bool {
-					return strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`)
-				})
-			}
-			if got := r.tryFor("back@example.com", codes[1], tt.purpose); got.status != tt.first {
-				t.Errorf("answered %d: %s", got.status, got.text)
-			}
-			if tt.first == 422 {
-				r.tryFor("back@example.com", codes[0], tt.purpose).is(t, 200, "")
-			}
-		})
-	}
+	r.sendFor(email, purpose).is(t, 200, "")
+	fails = &relay.Error{Outcome: relay.Unavailable}
+	r.sendFor(email, purpose).is(t, 503, "relay-unavailable")
+	r.tryFor(email, codes[1], purpose).is(t, 422, "code-incorrect")
+	r.tryFor(email, codes[0], purpose).is(t, 200, "")
+	fails = &relay.Error{Outcome: relay.Unknown}
+	r.sendFor(email, purpose).is(t, 504, "delivery-unknown")
+	r.tryFor(email, codes[2], purpose).is(t, 200, "")
 }
