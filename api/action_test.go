@@ -137,7 +137,7 @@ func TestAction_Invalid_Refused(t *testing.T) {
 	if got := r.act("reply", "release", `{}`); len(got.body["errors"].([]any)) != 2 {
 		t.Errorf("answered %s", got.text)
 	}
-	if schema := theContract.at("#/components/schemas/SubjectText"); schema.members()["maxLength"] != nil {
+	if schema := theContract.doc.at("components", "schemas", "SubjectText"); schema.members()["maxLength"] != nil {
 		t.Error("a schema counts characters, and a subject is counted in bytes")
 	}
 }

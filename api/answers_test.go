@@ -70,17 +70,6 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 	}
 }
 
-// A send that would have to wait too long for the relay's pace is refused and not charged.
-func TestSend_RelayPaceFull_Busy(t *testing.T) {
-	r := newRig(t, setup{mailer: relay.Options{Pace: relay.Pace{PerSecond: .2}}})
-	r.send("first@example.com").is(t, 200, "")
-	got := r.send("second@example.com")
-	got.is(t, 503, "busy")
-	if got.header.Get("Retry-After") != "5" || r.used("second@example.com") != 0 {
-		t.Errorf("Retry-After %q, %d on record", got.header.Get("Retry-After"), r.used("second@example.com"))
-	}
-}
-
 // fakeSender fails in ways that no relay does, once the email may leave.
 type fakeSender func(context.Context, message.Message) error
 

@@ -44,12 +44,18 @@ func (w *wire) send(email string) {
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
-// read reads one answer and holds it against openapi.yaml.
-func (w *wire) read(method, path string) reply {
+// answer reads one answer.
+func (w *wire) answer(method string) reply {
 	w.t.Helper()
 	response := must(http.ReadResponse(w.reader, &http.Request{Method: method}))(w.t)
 	defer response.Body.Close()
-	got := readReply(w.t, response)
+	return readReply(w.t, response)
+}
+
+// read reads one answer and holds it against openapi.yaml.
+func (w *wire) read(method, path string) reply {
+	w.t.Helper()
+	got := w.answer(method)
 	if err := theContract.check(exchange{method, path, nil, got.status, got.header, []byte(got.text)}); err != nil {
 		w.t.Errorf("against openapi.yaml: %v: %s", err, got.text)
 	}
