@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -72,7 +71,7 @@ func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
 	outcome, err := s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 	if err != nil {
-		return outcome, failure(fmt.Errorf("verifying a code: %w", err))
+		return outcome, failure(err)
 	}
 	return outcome, nil
 }

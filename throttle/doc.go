@@ -38,8 +38,8 @@
 //	Policy         L in any W, in several tiers      each send, with its id
 //	SlidingWindow  L in any W; a send may count      a count for each part of the window
 //	               longer, by less than one part
-//	FixedWindow    L between full windows, 2 L       one count
-//	               across the edge of two
+//	FixedWindow    L in each full window, 2 L        one count
+//	               across an edge
 //	TokenBucket    the burst, and L in each W        one level
 //	LeakyBucket    one at a time, at even distances  one level
 //
