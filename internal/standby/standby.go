@@ -167,13 +167,16 @@ func (s *Standby) observe(drained bool) State {
 		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
 			"admitted", now.Admitted-s.outage.Admitted)
 	}
+	if s.state == connected {
+		s.outage.Admitted = now.Admitted // sends may be admitted alone before observe sees the outage
+	}
 	return now
 }
 
 // begin notes when an outage began.
 func (s *Standby) begin(in state) {
 	s.state, s.began = in, time.Now()
-	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load()}
+	s.outage.Since = s.o.Clock.Now()
 }
 
 // Ready returns an error if the node cannot decide now: a master does not take a write, or is away
