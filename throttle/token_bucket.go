@@ -7,7 +7,7 @@ package throttle
 //	waits   until the missing part of a token has come back, at limit tokens in a window
 //
 // In any period it admits at most the burst and what comes back in that period. The burst can
-// go at once, at any time.
+// be used at once, at any time.
 //
 // Release returns the whole token of the newest send. Of an earlier send it returns only what
 // the rate cannot have returned by the time of the newest, so a release never makes room for
@@ -15,7 +15,7 @@ package throttle
 //
 // Record takes a token at the send's own time, or at the time of the latest send on record if
 // that is later. Where less than a token is left, it takes that. A send changes nothing if an
-// empty bucket has filled since. Record sends oldest first.
+// empty bucket would have filled since. Record sends oldest first.
 //
 // The state is 16 bytes: 8 of the latest moment and 8 of the tokens that were missing then. They
 // are counted in parts, as many to a token as the window has milliseconds. So limit parts come
