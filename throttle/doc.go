@@ -1,5 +1,6 @@
 // Package throttle decides whether an event is within its limits: whether a mailbox may be sent
-// another email, a login may be attempted again, or a visitor may make another request. Events are counted by key, which is any text; an admitted event is called a send.
+// another email, a login may be attempted again, or a visitor may make another request. Events
+// are counted by key, which is any text; an admitted event is called a send.
 //
 // A [Limiter] counts sends by key. One that keeps its records in this process takes four
 // lines, here with the tiers of a [Policy]:
