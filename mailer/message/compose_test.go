@@ -157,7 +157,7 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 		"at a fold":     strings.Repeat("x", 66) + "{{.Code}}" + strings.Repeat("é", 20) + "{{.Code}}",
 		"in a branch":   `{{if gt (len .Code) 5}}long{{end}}{{if eq .Email "a@b.example"}}a{{end}} {{.Code}}`,
 		"in a link":     `<a href="https://acme.example/?to={{.Email}}&code={{.Code}}">{{.Code}}</a>`,
-		"in attributes": `<b title={{.Email}} style="x:{{.Email}}" onclick="f({{.Code}},'{{.Email}}')">`,
+		"in attributes": `<b title={{.Email}} style="x:{{.Email}};y:{{.Code}}" onclick="f({{.Code}},'{{.Email}}')">`,
 		"in a script":   `<script>f({{.Email}}, {{.Code}}, {{.}})</script>`,
 		"as a whole":    "{{.}}",
 		"built in":      string(must(os.ReadFile("templates/code/zh/body.html"))(t)),
@@ -166,7 +166,7 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 		own["own/en/body.html"].Data = []byte(text + "<p>{{.Code}}")
 		kept := newComposer(t, "Acme <no-reply@acme.example>", own)
 		recipients := []string{"Alice@example.com", "a@b.example", "some_one.with-a.name@a-rather.long.example.com", "a+b@c.example", "a|b@c.example", "a@bücher.example"}
-		for i, code := range []string{"123456", "1234", "12345", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
+		for i, code := range []string{"123456", "1234", "expression", "12345", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
 			request := sampleRequest(t)
 			request.Template, request.Code, request.To = "own", code, parse(t, recipients[i%len(recipients)])
 			first := must(newComposer(t, "Acme <no-reply@acme.example>", own).Compose(request))(t)

@@ -50,9 +50,9 @@ type layoutKey struct {
 }
 
 // canKeep reports whether the email of a request differs from others in code and address alone,
-// and neither is changed where a template puts it.
+// and neither is changed where a template puts it, as some words are in a style.
 func (r Request) canKeep(t *template) bool {
-	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@")
+	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@") && strings.ContainsAny(r.Code, "0123456789")
 }
 
 // kept returns the layout that is kept for a request, or nil.
