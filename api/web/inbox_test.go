@@ -39,6 +39,8 @@ func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
 	v.is(`document.activeElement.querySelector("strong").textContent`, "one")
 	v.reads("announce", "New email: three")
 	v.reads("badge", "2")
+	v.run(`document.querySelector("#mails [aria-current]").click()`) // on a phone it then replaces the list
+	v.isTrue(`subject.textContent === "two"`)
 	v.looksRight("inbox-open", ".badge", "#mails .new strong::before")
 	v.click("#tab-source")
 	v.looksRight("inbox-source")
