@@ -27,6 +27,7 @@ func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
 	v.visit(s.URL + "/inbox")
 	v.reads("empty", "No email yet.")
 	v.looksRight("inbox-empty")
+	v.visit("about:blank") // where no email that arrives is opened
 	s.receives("alice@example.com", "one")
 	s.receives("a.person.with.quite.a.long.name@a-company-with-a-long-name.example", "two")
 	v.visit(s.URL + "/inbox")
