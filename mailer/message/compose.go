@@ -109,7 +109,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 		}
 	}
 	out := bytes.NewBuffer(head)
+	v.boundary = rand.Text()
 	l.write(out, v)
-	text := bytes.ReplaceAll(out.Bytes(), []byte(boundary), []byte(rand.Text()))
-	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
+	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: out.Bytes()}, nil
 }
