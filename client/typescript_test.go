@@ -10,21 +10,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/need"
 )
 
 // The TypeScript client: its generated types are current, it builds, its types narrow, and its
 // tests pass on a mailgate process.
 func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
-	if _, err := exec.LookPath("npm"); err != nil {
-		t.Skip("npm is not installed")
-	}
+	need.Program(t, "npm")
 	root := t.TempDir()
-	dir := filepath.Join(root, "client", "ts")
-	copyPackage(t, dir)
-	for _, file := range []string{"openapi.yaml", "api/web/mailgate-countdown.d.ts"} {
-		must(0, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o700))
-		must(0, os.WriteFile(filepath.Join(root, file), must(os.ReadFile("../"+file)), 0o600))
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "ts", "../openapi.yaml", "../api/web/mailgate-countdown.d.ts")
+	for _, file := range strings.Fields(string(must(list.Output()))) { // without what was installed or built
+		to := filepath.Join(root, "client", file)
+		must(0, os.MkdirAll(filepath.Dir(to), 0o700))
+		must(0, os.WriteFile(to, must(os.ReadFile(file)), 0o600))
 	}
+	dir := filepath.Join(root, "client", "ts")
 	run(t, dir, nil, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
 	run(t, dir, nil, "npm", "run", "generate")
 	if !bytes.Equal(must(os.ReadFile(filepath.Join(dir, "openapi.ts"))), must(os.ReadFile("ts/openapi.ts"))) {
@@ -42,21 +43,6 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 		"MAILGATE_URL=" + s.URL, "MAILGATE_KEY=" + key, "LOSING_URL=" + newFaults(t, s.URL, 2).URL, "MAILS_URL=" + mails.URL,
 		"MODEL=" + must(filepath.Abs("testdata/retries.json")),
 	}, "node", "--test", "test/client.test.mjs")
-}
-
-// copyPackage copies the package without what was installed or built.
-func copyPackage(t *testing.T, dir string) {
-	t.Helper()
-	for _, pattern := range []string{"ts/*", "ts/.npmrc", "ts/test/*"} {
-		for _, file := range must(filepath.Glob(pattern)) {
-			if info := must(os.Stat(file)); info.IsDir() {
-				continue
-			}
-			to := filepath.Join(dir, strings.TrimPrefix(file, "ts/"))
-			must(0, os.MkdirAll(filepath.Dir(to), 0o700))
-			must(0, os.WriteFile(to, must(os.ReadFile(file)), 0o600))
-		}
-	}
 }
 
 func run(t *testing.T, dir string, environ []string, name string, args ...string) {

@@ -51,6 +51,7 @@ func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
 		v.reads("sign-in-note", tt[1])
 	}
 	v.is("document.activeElement.id + sessionStorage.length", "key0")
+	v.looksRight("console-signed-out")
 	v.enters("key", apitest.AdminKey)
 	v.reads("announce", "Signed in.")
 	v.hasFocus("email")
@@ -60,6 +61,24 @@ func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
 	v.click("#sign-out")
 	v.reads("sign-in-title", "Sign in")
 	v.is("sessionStorage.length", "0")
+}
+
+func TestConsole_Mailbox_LooksRight(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	s.sent("carol@example.com", 20*time.Hour, 9*time.Hour, 5*time.Hour, 40*time.Minute, 20*time.Minute, 20*time.Second)
+	s.sendCode("carol@example.com")
+	v.signsIn(s)
+	v.reads("refusals", "mailboxminute1")
+	v.looksUp("carol@example.com")
+	v.run(`document.querySelector("#found details").open = true`)
+	v.looksRight("console-mailbox", "#found-pill", "#reset", ".lanes .band", ".lanes .edge", ".lanes .send")
+	v.enters("reason", "ticket 4711")
+	v.reads("confirm-text", "6 emails")
+	v.looksRight("console-reset")
+	v.click("#keep")
+	v.enters("tiers", "minute=1/2m,hour=2/1h,day=3/24h")
+	v.reads("tried-sum", " refused in ")
+	v.looksRight("console-what-if", ".lanes .refused")
 }
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {

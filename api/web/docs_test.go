@@ -47,6 +47,8 @@ func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
 	v.is(`((sample, text) => sample.top < innerHeight / 2 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
 	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/admin,/docs")
 	v.try("sendCode", `"status": "sent"`)
+	v.run(`document.querySelectorAll("#sendCode details").forEach((one) => { one.open = true; })`)
+	v.looksRight("docs-sent", ".try button", ".try input")
 	v.try("sendCode", "ratelimit: ")
 	v.fills("lookAtMailbox", "email", "Alice@example.com")
 	v.try("lookAtMailbox", `"limit": "minute"`)

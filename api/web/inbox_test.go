@@ -24,8 +24,12 @@ func (tb *tab) opened(subject string) {
 func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
 	v.size(1280, 800)
+	v.visit(s.URL + "/inbox")
+	v.reads("empty", "No email yet.")
+	v.looksRight("inbox-empty")
+	v.visit("about:blank") // where no email that arrives is opened
 	s.receives("alice@example.com", "one")
-	s.receives("alice@example.com", "two")
+	s.receives("a.person.with.quite.a.long.name@a-company-with-a-long-name.example", "two")
 	v.visit(s.URL + "/inbox")
 	v.lists("two,one")
 	v.opened("two")
@@ -36,6 +40,11 @@ func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
 	v.is(`document.activeElement.querySelector("strong").textContent`, "one")
 	v.reads("announce", "New email: three")
 	v.reads("badge", "2")
+	v.run(`document.querySelector("#mails [aria-current]").click()`) // on a phone it then replaces the list
+	v.isTrue(`subject.textContent === "two"`)
+	v.looksRight("inbox-open", ".badge", "#mails .new strong::before")
+	v.click("#tab-source")
+	v.looksRight("inbox-source")
 }
 
 // Many emails scroll beside the open one, are found by words and keys, count while they are

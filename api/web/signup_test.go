@@ -40,6 +40,7 @@ func (s *server) pass(v *tab, ms int64) {
 
 // The whole of a sign-up by keyboard: pages, a back end, mailgate, and an email by SMTP.
 func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
+	const email = "a.person.with.quite.a.long.name@example.com"
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL)
 	v.enters("email", "")
@@ -47,22 +48,26 @@ func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
 	v.enters("email", "alice")
 	v.reads("ask-note", "no @")
 	v.is(`email.ariaInvalid + announce.textContent`, "true") // the alert is read aloud already
-	v.enters("email", "alice@example.com")
+	v.looksRight("signup-error")
+	v.enters("email", email)
 	v.reads("prove-title", "Check your email")
 	v.hasFocus("code")
 	v.is(`[code.autocomplete, code.inputMode, document.querySelector("[value=zh]").labels[0].lang].join()`, "one-time-code,numeric,zh")
 	v.reads("announce", "Sent. Next email in")
 	v.reads("status", "200 sent")
 	v.waits("again", "One email a minute. Next in ")
-	v.run(fmt.Sprintf("code.value = %q", s.wrongCode("alice@example.com")))
+	v.run(fmt.Sprintf("code.value = %q", s.wrongCode(email)))
 	v.staysBusy("#verify")
 	v.reads("prove-note", "Wrong code. 4 attempts left.") // the second click cost none
 	v.reads("status", "422 wrong code")
-	code := s.Code("alice@example.com")
+	v.run(`document.querySelector("#verdict details").open = true`)
+	v.looksRight("signup-code", ".toast", ".badge")
+	code := s.Code(email)
 	v.enters("code", code[:3]+" "+code[3:]) // as emails show it
 	v.reads("done-title", "Welcome")
 	v.reads("status", "200 verified")
 	v.hasFocus("done-title")
+	v.looksRight("signup-done")
 	v.press(kb.Tab, kb.Enter)
 	v.reads("form-title", "Create your account")
 	if n := len(s.Relay.List()); n != 1 {
@@ -113,6 +118,7 @@ func TestSignUp_AnotherAddress_IsApart(t *testing.T) {
 	v.enters("email", "Alice+again@example.com")
 	v.reads("why", "minute limit")
 	v.isTrue(`send.ariaDisabled === "true"`)
+	v.looksRight("signup-wait", ".pill", ".operator", "#ring", ".tiers i.used")
 }
 
 // The code of the email can be filled in. Spent attempts hold the button until a reset. All of it
