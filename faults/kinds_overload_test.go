@@ -2,8 +2,6 @@ package faults_test
 
 import (
 	"fmt"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +20,6 @@ var overloadKinds = []*kind{
 		"GET /countdown/abc", "GET /admin", "GET /readyz", "GET /nowhere")),
 	overload("flood-key", flooded, flood(300, floodKey, "POST /verify-code")),
 	overload("pause", slow, (*rig).pauseNodes),
-	yielding(overload("neighbour", slow, (*rig).takeProcessors)),
 }
 
 // floodKey is an API key of its own, so that the limits of one key spare the other callers.
@@ -32,17 +29,10 @@ const floodKey = "flood-Hush-7f3b-9d21-c460"
 // to read a request closes its connection, so some calls may have no answer.
 func overload(name string, seen effect, inject func(*rig) func()) *kind {
 	return &kind{
-		name: name, store: onRedis, solo: true, hold: noTime, effect: seen, inject: inject,
+		name: name, store: onRedis, solo: true, brief: true, effect: seen, inject: inject,
 		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
 	}
-}
-
-// yielding has the nodes run at a lower priority than Redis, so that a neighbour makes them
-// late and not Redis.
-func yielding(k *kind) *kind {
-	k.within = func(*rig) []string { return []string{"nice", "-n", "10"} }
-	return k
 }
 
 // In a run there are so many bursts, of so many mailboxes.
@@ -51,13 +41,6 @@ const (
 	burstEvery     = 500 * time.Millisecond
 	burstMailboxes = 60
 )
-
-func (s *rig) bursts() {
-	for i := range burstCount {
-		s.burst(i)
-		time.Sleep(burstEvery)
-	}
-}
 
 // burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
 // second email, each mailbox has an Idempotency-Key.
@@ -100,7 +83,10 @@ func flood(callers int, key string, requests ...string) func(*rig) func() {
 		})
 		s.t.Cleanup(end)
 		servertest.Eventually(s.t, "the flood to be answered", func() bool { return s.flooding.Load() >= int64(callers) })
-		s.bursts()
+		for i := range burstCount {
+			s.burst(i)
+			time.Sleep(burstEvery)
+		}
 		return end
 	}
 }
@@ -132,10 +118,7 @@ func (s *rig) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, reque
 }
 
 // flooded: the flood was answered.
-func flooded(s *rig) func() bool {
-	before := s.flooding.Load()
-	return func() bool { return s.flooding.Load() > before }
-}
+var flooded = counts(1, func(s *rig) int { return int(s.flooding.Load()) })
 
 // slow: an answer took longer than any does on a machine with time for it.
 var slow = answers(func(c *judge.Call) bool { return c.Span.To-c.Span.From >= 200 })
@@ -155,24 +138,4 @@ func (s *rig) pauseNodes() func() {
 		time.Sleep(burstEvery)
 	}
 	return noRepair
-}
-
-// takeProcessors has busy processes compete with the nodes.
-func (s *rig) takeProcessors() func() {
-	var busy []*exec.Cmd
-	for range 2 * runtime.NumCPU() {
-		one := exec.Command("sh", "-c", "while :; do :; done")
-		if _, err := servertest.StartProcess(one); err != nil {
-			s.t.Fatal(err)
-		}
-		busy = append(busy, one)
-	}
-	end := sync.OnceFunc(func() {
-		for _, one := range busy {
-			_ = one.Process.Kill()
-		}
-	})
-	s.t.Cleanup(end)
-	s.bursts()
-	return end
 }
