@@ -84,7 +84,7 @@ func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
 		clock.Add(lease)
 		elsewhere.begin(body, idempotency.Unknown)
 		elsewhere.begin(other, idempotency.Mismatch)
-		c.finish(l, first, true) // it was only late
+		c.finish(l, first, true)                           // it was only late
 		c.finish(l, idempotency.Answer{Status: 500}, true) // the first one stays
 		c.abandon(l, false)
 		for range 2 {
