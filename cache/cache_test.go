@@ -176,11 +176,17 @@ func TestEach_OneTable_VisitsWhatIsLive(t *testing.T) {
 	})
 }
 
-func TestClose_LaterCalls_SayClosed(t *testing.T) {
+func TestCalls_EndedContextOrClosedStore_SayWhy(t *testing.T) {
 	homes(t, func(t *testing.T, o Options) {
 		s := open(t, o)
 		table := s.Table("t")
 		put(t, table, "key", "value", never)
+		ended, end := context.WithCancel(ctx)
+		end()
+		if err := appendTo(ended, table, "key", "more"); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		expect(t, table, "key", "value")
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -194,21 +200,6 @@ func TestClose_LaterCalls_SayClosed(t *testing.T) {
 			if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: %v", name, err)
 			}
-		}
-	})
-}
-
-func TestUpdate_EndedContext_TakesNoStep(t *testing.T) {
-	homes(t, func(t *testing.T, o Options) {
-		table := open(t, o).Table("t")
-		ended, end := context.WithCancel(ctx)
-		end()
-		err := table.Update(ended, "key", func([]byte) ([]byte, int64) {
-			t.Error("the step was taken")
-			return nil, 0
-		})
-		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
-			t.Error(err)
 		}
 	})
 }

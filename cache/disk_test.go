@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,7 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 		t.Fatal(err)
 	}
 	const database, log = databaseName, databaseName + logSuffix
+	key := keys[len(keys)/2]
 	gone := func(b []byte) []byte { return nil }
 	half := func(b []byte) []byte { return b[:len(b)/2] }
 	zeroed := func(b []byte) []byte { clear(b[len(b)/2 : len(b)/2+4096]); return b }
@@ -129,8 +131,8 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 		"database cut":               {closed, database, half, false, nil},
 		"database without header":    {closed, database, replaced("SQLite format", "SQLite garbage"), false, nil},
 		"page zeroed":                {closed, database, zeroed, false, nil},
-		"key out of order":           {closed, database, replaced("t/key3-100", "zzkey3-100"), false, nil},
-		"value changed":              {closed, database, replaced("of key3-1", "of key9-1"), true, ErrCorrupt},
+		"key out of order":           {closed, database, replaced("t/"+key, "zz"+key), false, nil},
+		"value changed":              {closed, database, replaced("of "+key, "of "+strings.ToUpper(key)), true, ErrCorrupt},
 		"killed, database missing":   {whole, database, nil, false, nil},
 		"killed, database empty":     {whole, database, gone, false, nil},
 		"killed, log missing":        {whole, log, nil, false, nil},
@@ -363,12 +365,13 @@ func TestClose_CallsUnderWay_FinishOrSayClosed(t *testing.T) {
 		s := open(t, Options{Dir: t.TempDir()})
 		table := s.Table("t")
 		var group sync.WaitGroup
-		started := make(chan struct{}, 8)
+		var written atomic.Int64
 		for w := range 8 {
 			group.Go(func() {
 				for i := 0; ; i++ {
 					err := tryPut(table, fmt.Sprint(w, i%50), "value", never)
 					if err == nil {
+						written.Add(1)
 						_, err = table.Get(ctx, fmt.Sprint(i%8, i%50))
 					}
 					if err != nil {
@@ -377,15 +380,10 @@ func TestClose_CallsUnderWay_FinishOrSayClosed(t *testing.T) {
 						}
 						return
 					}
-					if i == 20 {
-						started <- struct{}{}
-					}
 				}
 			})
 		}
-		for range 8 {
-			<-started
-		}
+		servertest.Eventually(t, "calls under way", func() bool { return written.Load() > 160 })
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

@@ -81,7 +81,10 @@ func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
 		c.handOver(l, true)
 		c.handOver(l, false)
 		elsewhere.begin(body, idempotency.InFlight)
-		c.finish(l, first, true)
+		clock.Add(lease)
+		elsewhere.begin(body, idempotency.Unknown)
+		elsewhere.begin(other, idempotency.Mismatch)
+		c.finish(l, first, true)                           // it was only late
 		c.finish(l, idempotency.Answer{Status: 500}, true) // the first one stays
 		c.abandon(l, false)
 		for range 2 {
@@ -102,19 +105,6 @@ func inMemory(t *testing.T) (caller, keyed.Store, *keyedtest.Clock) {
 	clock := &keyedtest.Clock{}
 	store := keyedtest.Local(t, clock)
 	return newCaller(t, store), store, clock
-}
-
-func TestRequests_KilledAfterHandOver_Unknown(t *testing.T) {
-	c, _, clock := inMemory(t)
-	l := c.begin(body, idempotency.Started).Lease
-	clock.Add(lease / 2)
-	c.handOver(l, true)
-	clock.Add(lease)
-	c.begin(other, idempotency.Mismatch)
-	clock.Add(keep - 2*lease)
-	c.begin(body, idempotency.Unknown)
-	c.finish(l, first, true) // it was only late
-	c.begin(body, idempotency.Replay)
 }
 
 func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {

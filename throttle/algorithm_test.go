@@ -45,26 +45,6 @@ func TestAlgorithms_InMemory_KeepTheContract(t *testing.T) {
 	throttletest.Run(t, throttletest.Local(t, ""), throttletest.Length(20_000, 1_000_000))
 }
 
-// Algorithms of one form read each other's states: a limit may change, a window may not.
-func TestForm_SameWindow_IsTheSame(t *testing.T) {
-	few, many, longer := throttletest.Counters(t, "a=2/60s"), throttletest.Counters(t, "b=9/1m"), throttletest.Counters(t, "a=2/61s")
-	forms := map[string]string{"tiers": throttletest.Policy(t, usual).Form()}
-	if forms["tiers"] != throttletest.Policy(t, "a=1/1s").Form() {
-		t.Error("two policies have different forms")
-	}
-	for name, a := range few {
-		if a.Form() != many[name].Form() || a.Form() == longer[name].Form() {
-			t.Errorf("%s: forms %s, %s and %s", name, a.Form(), many[name].Form(), longer[name].Form())
-		}
-		for other, form := range forms {
-			if form == a.Form() {
-				t.Errorf("%s and %s have the form %s", name, other, form)
-			}
-		}
-		forms[name] = a.Form()
-	}
-}
-
 // The bytes of a state, as the comment of each algorithm says.
 func TestState_Bytes_AreAsDocumented(t *testing.T) {
 	const first, second = "\x00\x00\x00\x00\x00\x0a", "\x00\x00\x00\x00\x00\x14"

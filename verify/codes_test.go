@@ -319,17 +319,6 @@ func TestVerify_GuessCountedAlone_Unavailable(t *testing.T) {
 	s.expectLeft(3)
 }
 
-func TestCodes_DamagedRecord_Unavailable(t *testing.T) {
-	s := inMemory(t)
-	_, err := s.store.Update(t.Context(), alice.Mailbox, func(_ []byte, now int64) ([]byte, int64) { return []byte("damaged"), now + minute })
-	s.must(err)
-	s.unavailable("123456")
-	s.unavailable("123456")
-	if code, err := s.codes.Issue(t.Context(), alice); code != "" || !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("issued %v, %v", code != "", err)
-	}
-}
-
 func TestIssue_NoMailbox_Fails(t *testing.T) {
 	if _, err := inMemory(t).codes.Issue(t.Context(), verify.Recipient{Address: "alice"}); !errors.Is(err, throttle.ErrKey) {
 		t.Errorf("without a mailbox: %v", err)

@@ -84,8 +84,6 @@ func TestRecord_StepByStep_Outcomes(t *testing.T) {
 		"same moment as used":  {{1, "issue a", "used 0; a11"}, {1, "verify a", "correct: used 11;"}, {1, "issue b", "used 11; b12"}, {11, "verify b", "correct: used 12;"}},
 		"clock stepped back":   {{5, "issue a", "used 0; a15"}, {5, "verify a", "correct: used 15;"}, {1, "issue b", "used 15; b16"}, {2, "verify b", "correct: used 16;"}},
 		"revoked":              {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {3, "revoke b", "used 0; a11"}, {3, "revoke c", "used 0; a11"}, {3, "verify b", "incorrect: used 0; a11"}},
-		"same code twice":      {{1, "issue a", "used 0; a11"}, {3, "issue a", "used 0; a13"}},
-		"order of one moment":  {{1, "issue b", "used 0; b11"}, {1, "issue a", "used 0; a11 b11"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r record
@@ -133,14 +131,10 @@ func TestMerge_TwoRecords_OneHolds(t *testing.T) {
 		now         int64
 		want        string
 	}{
-		"nothing":                {nil, nil, 1, "used 0;"},
 		"union":                  {of(0, a), of(0, b, c), 1, "used 0; a11 b12 c13"},
 		"without what expired":   {of(0, a), of(0, b, c), 12, "used 0; c13"},
 		"used up at the node":    {of(0, a, c), of(12), 1, "used 12; c13"},
-		"used up elsewhere":      {of(12), of(0, b, c), 1, "used 12; c13"},
-		"used up on both sides":  {of(12, c), of(13), 1, "used 13;"},
 		"later of one code":      {of(0, a), of(0, kept{named('a'), 20}), 1, "used 0; a20"},
-		"earlier of one code":    {of(0, kept{named('a'), 20}), of(0, a), 1, "used 0; a20"},
 		"watermark has expired":  {of(12), of(0, c), 12, "used 0; c13"},
 		"damaged own is ignored": {of(0, a), []byte("damaged"), 1, "used 0; a11"},
 	} {

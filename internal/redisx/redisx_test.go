@@ -97,6 +97,7 @@ func TestScript_ReplyLost_RunsOnce(t *testing.T) {
 
 // A slot moves under a script, which follows it and runs once each time.
 func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
+	t.Parallel()
 	servers := redistest.Cluster(t)
 	for name, confirm := range map[string]int{"plain": 0, "confirmed": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -129,35 +130,33 @@ func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
 
 // Whatever hangs, each of many calls at once ends in time, also the first of a client.
 func TestCall_ServerHangs_EndsInTime(t *testing.T) {
+	warmAndCold := func(t *testing.T, url string, hang func(warm redis.UniversalClient)) {
+		warm := open(t, redisx.Options{URL: url, Timeout: short})
+		answers(t, warm, "key")
+		hang(warm)
+		allEnd(t, open(t, redisx.Options{URL: url, Timeout: short}))
+	}
 	t.Run("standalone", func(t *testing.T) {
 		server := redistest.Alone(t)
-		warm := open(t, redisx.Options{URL: server.URL(), Timeout: short})
-		answers(t, warm, "key")
-		server.Pause()
-		allEnd(t, warm)
-		allEnd(t, open(t, redisx.Options{URL: server.URL(), Timeout: short}))
+		warmAndCold(t, server.URL(), func(warm redis.UniversalClient) { server.Pause(); allEnd(t, warm) })
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		servers := redistest.Cluster(t)
-		warm := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
-		answers(t, warm, "key")
-		for _, s := range append(servers.Masters, servers.Replicas...) {
-			s.Pause()
-		}
-		allEnd(t, warm)
-		allEnd(t, open(t, redisx.Options{URL: servers.URL(), Timeout: short}))
+		warmAndCold(t, servers.URL(), func(warm redis.UniversalClient) {
+			for _, s := range append(servers.Masters, servers.Replicas...) {
+				s.Pause()
+			}
+			allEnd(t, warm)
+		})
 	})
 	t.Run("Sentinel", func(t *testing.T) {
 		servers := redistest.Sentinel(t)
-		warm := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
-		answers(t, warm, "key")
-		for _, s := range servers.Sentinels {
-			s.Pause()
-		}
-		answers(t, warm, "key")
-		allEnd(t, open(t, redisx.Options{URL: servers.URL(), Timeout: short}))
-		servers.Master.Pause()
-		allEnd(t, warm)
+		warmAndCold(t, servers.URL(), func(warm redis.UniversalClient) {
+			for _, s := range servers.Sentinels {
+				s.Pause()
+			}
+			answers(t, warm, "key")
+		})
 	})
 	t.Run("network with TLS", func(t *testing.T) {
 		proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
@@ -238,6 +237,7 @@ func TestCircuit_CallersGiveUp_StaysClosed(t *testing.T) {
 }
 
 func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
+	t.Parallel()
 	master := redistest.Alone(t)
 	client := open(t, redisx.Options{URL: master.URL(), Timeout: short, Confirm: 1})
 	if _, err := run(client, "key"); !errors.Is(err, redisx.ErrUnconfirmed) {
@@ -280,18 +280,15 @@ func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
 
 // Errors name neither keys nor arguments nor the password.
 func TestErrors_SecretsInCommands_StayOut(t *testing.T) {
-	for name, tt := range map[string]struct {
-		config, user string
-		script       *redisx.Script
-	}{
-		"another type":    {"", "", count},
-		"unknown command": {`rename-command EVALSHA ""`, "", count},
-		"wrong password":  {"requirepass other", ":hunter2@", count},
+	for name, tt := range map[string]struct{ config, user string }{
+		"another type":    {"", ""},
+		"unknown command": {`rename-command EVALSHA ""`, ""},
+		"wrong password":  {"requirepass other", ":hunter2@"},
 	} {
 		server := redistest.Alone(t, tt.config)
 		server.Client().LPush(ctx, "alice@example.com", "x")
 		client := open(t, redisx.Options{URL: "redis://" + tt.user + server.Addr, Timeout: patient})
-		_, err := tt.script.Run(ctx, client, "alice@example.com", "hunter2")
+		_, err := count.Run(ctx, client, "alice@example.com", "hunter2")
 		if err == nil || strings.Contains(err.Error(), "alice") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -327,6 +324,7 @@ func TestWarnings_EachSetting_IsNamed(t *testing.T) {
 }
 
 func TestTLS_Certificate_MustBeTrusted(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	authority, ca := servertest.NewAuthority(t), filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, authority.PEM(), 0o600); err != nil {
@@ -356,22 +354,22 @@ func frontWithTLS(t *testing.T, target string, certificate tls.Certificate) stri
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
+	carry := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}
 	go func() {
 		for {
 			outside, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
-				defer outside.Close()
-				inside, err := net.Dial("tcp", target)
-				if err != nil {
-					return
-				}
-				defer inside.Close()
-				go func() { _, _ = io.Copy(inside, outside); _ = inside.Close() }()
-				_, _ = io.Copy(outside, inside)
-			}()
+			inside, err := net.Dial("tcp", target)
+			if err != nil {
+				return
+			}
+			go carry(inside, outside)
+			go carry(outside, inside)
 		}
 	}()
 	return listener.Addr().String()

@@ -51,6 +51,14 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	}
 }
 
+// onRedisAre expects so many sends of alice on Redis.
+func onRedisAre(t *testing.T, server *redistest.Server, want int) {
+	t.Helper()
+	if got := history(t, server.Client(), "alice"); len(got) != want {
+		t.Errorf("Redis has %d sends, want %d", len(got), want)
+	}
+}
+
 // A Redis that ends the connection is away at once: the call itself is decided alone, and Redis
 // learns of it under the same id.
 func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
@@ -97,9 +105,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	n.admit(t, "alice", true)
 	server.Resume()
 	n.awaitHealthy(t)
-	if got := history(t, server.Client(), "alice"); len(got) != 3 {
-		t.Errorf("Redis has %d sends, want 3", len(got))
-	}
+	onRedisAre(t, server, 3)
 }
 
 func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
@@ -116,9 +122,7 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	}
 	n.Start()
 	n.awaitHealthy(t)
-	if got := history(t, server.Client(), "alice"); len(got) != 1 {
-		t.Errorf("Redis has %d sends, want 1", len(got))
-	}
+	onRedisAre(t, server, 1)
 }
 
 // Without the worker, the call itself has Redis told before it decides.
@@ -145,24 +149,40 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	}
 }
 
-func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
-	server := redistest.Alone(t)
+// tellOnce has Redis told of what a node does alone, while the first reply to a script is lost.
+func tellOnce(t *testing.T, script string, before, alone func(n *node)) (*redistest.Server, *redistest.FaultyProxy, *node) {
+	t.Helper()
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	proxy := redistest.Proxy(t, server.Addr)
 	n := open(t, t.TempDir(), proxy.URL())
+	before(n)
 	server.Kill()
 	n.awaitAlone(t)
-	a := n.admit(t, "alice", true)
+	alone(n)
 	server.Restart()
-	proxy.CutReplies(1, tiersTaken)
+	proxy.CutReplies(1, script)
 	n.Start()
-	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(tiersTaken) > 0 })
+	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(script) > 0 })
 	n.awaitHealthy(t)
+	return server, proxy, n
+}
+
+func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
+	t.Parallel()
+	var a throttle.Admission
+	server, proxy, _ := tellOnce(t, tiersTaken, func(*node) {}, func(n *node) { a = n.admit(t, "alice", true) })
 	if sent := proxy.Sent(a.ID.String()); sent < 3 { // once without the script, and twice with it
 		t.Errorf("Redis was sent the admission %d times, want 3", sent)
 	}
-	if got := history(t, server.Client(), "alice"); len(got) != 1 {
-		t.Errorf("Redis has %d sends, want 1", len(got))
-	}
+	onRedisAre(t, server, 1)
+}
+
+// A counter knows no ids, so its release is not told again when the reply was lost.
+func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
+	t.Parallel()
+	var a throttle.Admission
+	_, _, n := tellOnce(t, actionTaken, func(n *node) { a = n.takeAction(t); n.takeAction(t) }, func(n *node) { n.releaseAction(t, a) })
+	n.actionsLeft(t, 2)
 }
 
 // What Redis can never take does not keep the node degraded.
@@ -230,27 +250,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	n.releaseAction(t, action)
 	server.Restart()
 	n.awaitHealthy(t)
-	if got := history(t, server.Client(), "alice"); len(got) != 1 {
-		t.Errorf("Redis has %d sends, want 1", len(got))
-	}
-	n.actionsLeft(t, 2)
-}
-
-// A counter knows no ids, so its release is not told again when the reply was lost.
-func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	proxy := redistest.Proxy(t, server.Addr)
-	n := open(t, t.TempDir(), proxy.URL())
-	a := n.takeAction(t)
-	n.takeAction(t)
-	server.Kill()
-	n.awaitAlone(t)
-	n.releaseAction(t, a)
-	server.Restart()
-	proxy.CutReplies(1, actionTaken)
-	n.Start()
-	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(actionTaken) > 0 })
-	n.awaitHealthy(t)
+	onRedisAre(t, server, 1)
 	n.actionsLeft(t, 2)
 }
 

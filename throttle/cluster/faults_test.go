@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,49 +13,7 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
-
-// Three processes race for the same keys: one of all callers is admitted each time.
-func TestTake_ThreeProcesses_OneAdmitted(t *testing.T) {
-	const processes, rounds, callers = 3, 30, 8
-	if url := servertest.ChildDir(); url != "" {
-		race(t, url, processes, rounds, callers)
-		return
-	}
-	t.Parallel()
-	server := redistest.Alone(t)
-	var said [processes]string
-	var all sync.WaitGroup
-	for i := range said {
-		all.Go(func() {
-			out, err := servertest.Child(t, server.URL()).Output()
-			if said[i] = string(out); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-	all.Wait()
-	for round := range rounds {
-		if n := strings.Count(strings.Join(said[:], ""), fmt.Sprintf("admitted in round %d\n", round)); n != 1 {
-			t.Errorf("round %d: %d admitted, want 1", round, n)
-		}
-	}
-}
-
-// race is one of the processes: it waits for the others, takes from the same keys as they do, and
-// prints what was admitted.
-func race(t *testing.T, url string, processes, rounds, callers int) {
-	client := open(t, redisx.Options{URL: url, Timeout: patient})
-	l := limiter(t, client, throttle.DefaultPolicy())
-	client.Incr(ctx, "ready")
-	servertest.Eventually(t, "the other processes", func() bool { return client.Get(ctx, "ready").Val() == fmt.Sprint(processes) })
-	for round := range rounds {
-		if n := throttletest.Race(t, l, fmt.Sprint("round", round), callers); n > 0 {
-			fmt.Print(strings.Repeat(fmt.Sprintf("admitted in round %d\n", round), n))
-		}
-	}
-}
 
 // Confirmed admissions survive the master, and the client finds the new one.
 func TestTake_SentinelFailover_ConfirmedSendsCount(t *testing.T) {

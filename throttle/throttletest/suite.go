@@ -109,7 +109,10 @@ func newestAreKept(t *testing.T, open Open) {
 func keysAreApart(t *testing.T, open Open) {
 	k := newKey(t, open, throttle.DefaultPolicy())
 	k.take(throttle.NewID())
-	for _, name := range []string{k.name + " ", strings.ToUpper(k.name), k.name[1:], k.name + "\x00", "{" + k.name + "}", "\x00" + k.name, "*" + k.name} {
+	for _, name := range []string{
+		k.name + " ", strings.ToUpper(k.name), k.name[1:], k.name + "\x00", "\x00" + k.name, "{" + k.name + "}", "}" + k.name, "a:{" + k.name,
+		"*", "*" + k.name, "[" + k.name + "]", k.name + "\r\nb", `\`, "\xff\xfe", "'..redis.call('FLUSHALL')..'", "]]",
+	} {
 		other := k
 		other.name = name
 		if v, n := other.take(throttle.NewID()), other.reset(); !v.Allowed || n != 1 {

@@ -92,7 +92,6 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		want       []string
 	}{
 		{"no rules", "rules: []", []string{mailbox, client}},
-		{"actions alone", "actions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "action a: q=1/1s"}},
 		{"a limit for the mailbox", "rules: [{name: mailbox, limit: 'q=1/1s, r=2/1m'}]", []string{"mailbox by mailbox: q=1/1s,r=2/60s", client}},
 		{"a shadow mailbox rule", "rules: [{name: mailbox, shadow: true}]", []string{mailbox + "; shadow", client}},
 		{"no client-ip", "rules: [{name: client-ip, off: true}]", []string{mailbox}},
@@ -103,7 +102,6 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		{"no queue", "rules: [{name: a, by: template, algorithm: leaky-bucket, limit: q=7/1s, queue: 0}]", []string{mailbox, client, "a by template: leaky-bucket q=7/1s, a queue of 0"}},
 		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 7}]", []string{mailbox, client, "a by all: leaky-bucket q=1/1s, a queue of 7"}},
 		{"kept of a burst", "rules: [{name: a, by: all, algorithm: token-bucket, limit: q=1/1s, burst: 9, keep_for_first_sends: 4}]", []string{mailbox, client, "a by all: token-bucket q=1/1s, bursts of 9; keeps 4, resends token-bucket q=1/1s, bursts of 5"}},
-		{"kept of a queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 5, keep_for_first_sends: 2}]", []string{mailbox, client, "a by all: leaky-bucket q=1/1s, a queue of 5; keeps 2, resends leaky-bucket q=1/1s, a queue of 3"}},
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{mailbox, client, "action a: leaky-bucket q=1/1s, a queue of 100"}},
 		{"a byte order mark", "\ufeffrules: []", []string{mailbox, client}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
@@ -128,16 +126,12 @@ func rule(more string) string { return "rules:\n- name: a\n  by: all\n  " + more
 // mistakes are files with one, and what follows the file's path in the error.
 var mistakes = []struct{ name, text, want string }{
 	{"nothing", "", ": it has neither rules nor actions"},
-	{"comments alone", "# rules:\n", ": it has neither rules nor actions"},
 	{"a list", "- name: a", ":1: sequence was used where mapping is expected"},
 	{"an unknown name", "rules: []\nactoins: []", ":2: unknown key actoins"},
 	{"a name twice", "rules: []\nrules: []", ":2: the name is used twice"},
-	{"rules without dashes", "rules:\n  name: a", ":2: mapping was used where sequence is expected"},
-	{"a word among rules", "rules: [a]", ":1: string was used where mapping is expected"},
 	{"too many rules", "rules: [" + strings.Repeat("{name: a}, ", 33) + "]", ":1: there can be 32 rules, not 33"},
 	{"two documents", "rules: []\n---\nrules: []", ": it must be one YAML document"},
 	{"an open bracket", "rules: [", ":1: this is not valid YAML: "},
-	{"bad indentation", "rules:\n  - name: a\n    by: all\n   limit: q=1/1s", ":4: this is not valid YAML: "},
 	{"a tab", "rules:\n\t- name: a", ":2: this is not valid YAML: "},
 
 	{"no name", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- by: all", ":3: rule: name is missing"},
@@ -145,13 +139,11 @@ var mistakes = []struct{ name, text, want string }{
 	{"a reserved name", "rules: [{name: lookups}]", ":1: rule lookups: name: this name is taken by a built-in limit"},
 	{"a rule twice", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- {name: b}", ":3: rule b: name: the name is used twice"},
 	{"an unknown part", rule("limits: q=1/1s"), ":4: unknown key limits"},
-	{"a part twice", rule("by: all"), ":4: the name is used twice"},
 
 	{"by nothing", "rules: [{name: a, limit: q=1/1s}]", ":1: rule a: by is missing; it must be one of mailbox, client_ip, api_key, domain, template, all"},
 	{"by something else", "rules: [{name: a, by: client-ip}]", ":1: rule a: by: it must be one of mailbox, client_ip, api_key, domain, template, all"},
 	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: this rule is not built in; leave it out"},
 	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
-	{"client-ip by all", "rules: [{name: client-ip, by: all}]", ":1: rule client-ip: by: this rule is built in and counts by client_ip"},
 	{"no mailbox rule", "rules: [{name: mailbox, off: true}]", ":1: rule mailbox: off: this rule cannot be removed"},
 	{"mailbox counts otherwise", "rules: [{name: mailbox, algorithm: fixed-window, limit: q=1/1s}]", ":1: rule mailbox: algorithm: this rule is built in"},
 
@@ -162,12 +154,9 @@ var mistakes = []struct{ name, text, want string }{
 	{"an unknown algorithm", rule("limit: q=1/1s\n  algorithm: gcra"), ":5: rule a: algorithm: it must be one of sliding-log, "},
 	{"several limits", rule("limit: q=1/1s,r=2/2s\n  algorithm: fixed-window"), ":4: rule a: limit: a fixed-window has one limit"},
 	{"parts of a bucket", rule("algorithm: token-bucket\n  limit: q=1/1s\n  parts: 5"), ":6: rule a: parts: it is for sliding-window, not for token-bucket"},
-	{"a burst of a log", rule("limit: q=1/1s\n  burst: 5"), ":5: rule a: burst: it is for token-bucket"},
-	{"a queue of a window", rule("limit: q=1/1s\n  queue: 5\n  algorithm: sliding-window"), ":5: rule a: queue: it is for leaky-bucket"},
 	{"no queue", rule("limit: q=1/1s\n  algorithm: leaky-bucket"), ":2: rule a: a leaky-bucket needs queue"},
 	{"a burst of 0", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 0"), ":6: rule a: burst: it must be at least 1"},
 	{"a queue of less", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: -1"), ":6: it must be a whole number, 0 or more"},
-	{"half a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 5.5"), ":6: it must be a whole number, 0 or more"},
 	{"too large a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 99999999999999999999"), ":6: it must be a whole number, 0 or more"},
 	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1001/1s\n  parts: 1001"), ":5: rule a: limit: tier q: "},
 	{"too long a wait", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 8"), ":6: rule a: queue: the last of 8 sends would wait 8000 ms; at most 7500 ms"},
@@ -178,7 +167,6 @@ var mistakes = []struct{ name, text, want string }{
 	{"maybe a shadow", rule("limit: q=9/1s\n  shadow: perhaps"), ":5: it must be true or false"},
 	{"off, and wrong", "rules: [{name: a, by: all, off: true, limit: x}]", `:1: rule a: limit: tier "x"`},
 
-	{"exempt as a list", rule("limit: q=1/1s\n  exempt: [a@b.example]"), ":5: sequence was used where mapping is expected"},
 	{"exempt by domain", rule("limit: q=1/1s\n  exempt: {domains: [b.example]}"), ":5: unknown key domains"},
 	{"exempt without a list", rule("limit: q=1/1s\n  exempt: {mailboxes: hidden@b.example}"), ":5: string was used where sequence is expected"},
 	{"a key with its secret", rule("limit: q=1/1s\n  exempt: {api_keys: ['hidden:hidden']}"), ":5: rule a: exempt.api_keys[0]: it must be the name of an API key"},
@@ -190,9 +178,7 @@ var mistakes = []struct{ name, text, want string }{
 	{"a tag that is removed", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden+*@b.example']}"), ":5: rule a: exempt.mailboxes[0]: +tags, and dots that a provider ignores, are removed"},
 
 	{"too many actions", "actions: [" + strings.Repeat("{name: a}, ", 257) + "]", ":1: there can be 256 actions, not 257"},
-	{"an action without a limit", "actions:\n- name: b", ":2: action b: limit is missing"},
 	{"an action by something", "actions: [{name: b, limit: q=1/1s, by: all}]", ":1: unknown key by"},
-	{"an action twice", "actions:\n- {name: b, limit: q=1/1s}\n- {name: b, limit: q=1/1s}", ":3: action b: name: the name is used twice"},
 }
 
 func TestRead_Mistake_NamesFileLineAndRule(t *testing.T) {
