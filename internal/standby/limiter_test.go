@@ -74,6 +74,9 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	if history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Error("Redis was not told")
 	}
+	if n.log.count("admitted=0") != 0 {
+		t.Errorf("the log is\n%s", n.log.text.String())
+	}
 }
 
 // A Redis that hangs is not away at once: its calls fail, and what they may have charged is

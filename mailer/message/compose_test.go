@@ -178,6 +178,23 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 	}
 }
 
+// The reader of an email knows its boundary, and may choose a value of the next one.
+func TestCompose_BoundaryOfAnotherEmail_EndsNoPart(t *testing.T) {
+	composer := newComposer(t, "Acme <no-reply@acme.example>", files("own/en/subject.txt", "Hello",
+		"own/en/text.txt", "{{.Data.device}}\n{{.Email}}\n{{.Code}}", "own/en/body.html", "<p>\n{{.Data.device}}\n{{.Code}}"))
+	request := sampleRequest(t)
+	request.Template, request.Data = "own", map[string]string{"device": "a phone"}
+	_, after, _ := bytes.Cut(must(composer.Compose(request))(t).Bytes, []byte("boundary="))
+	boundary, _, _ := strings.Cut(string(after), "\r\n")
+	for _, device := range []string{"--" + boundary, "--" + boundary + "--"} {
+		request.To, request.Data = parse(t, "--"+boundary+"@example.com"), map[string]string{"device": device}
+		back := read(t, must(composer.Compose(request))(t))
+		if want := device + "\n--" + boundary + "@example.com\n123456"; back.text != want || back.html != "<p>\n"+device+"\n123456" {
+			t.Errorf("%q and %q, want %q", back.text, back.html, want)
+		}
+	}
+}
+
 // Many goroutines share a Composer; no two emails share a Message-ID or mix.
 func TestCompose_Concurrent_NothingMixed(t *testing.T) {
 	composer := newComposer(t, "Acme <no-reply@acme.example>", nil)
