@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -22,32 +21,12 @@ type Mail struct {
 	Text []byte
 }
 
-// deliveryLimit is far more than a delivery takes on a busy machine.
-const deliveryLimit = 20 * time.Second
-
-// Await waits for the first email to a recipient and returns its text.
-func (s *Server) Await(t testing.TB, recipient string) []byte {
-	t.Helper()
-	var text []byte
-	servertest.Await(t, "an email to be delivered", deliveryLimit, func() error {
-		mails, err := s.box()
-		for _, mail := range mails {
-			if mail.To == recipient {
-				text = mail.Text
-				return nil
-			}
-		}
-		return errors.Join(err, fmt.Errorf("none of %d is to %s; the log says:\n%s", len(mails), recipient, s.Log()))
-	})
-	return text
-}
-
 // Mails waits until all that the server has taken over is delivered, and returns it, in no
 // order. An email is in the spool before the server says that it took it over, and leaves it
 // after it was delivered.
 func (s *Server) Mails(t testing.TB) (mails []Mail) {
 	t.Helper()
-	servertest.Await(t, "the mail server's queue to be empty", deliveryLimit, func() error {
+	servertest.Await(t, "the mail server's queue to be empty", startLimit, func() error {
 		waiting, err := os.ReadDir(filepath.Join(s.dir, "spool", "input"))
 		if len(waiting) > 0 {
 			return fmt.Errorf("%d files are in it; the log says:\n%s", len(waiting), s.Log())

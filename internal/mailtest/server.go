@@ -4,7 +4,7 @@
 //	server := mailtest.Start(t, mailtest.Options{})
 //	relays := connect(server.STARTTLS()) // or server.SMTPS()
 //	…
-//	text := server.Await(t, "alice@example.com")
+//	mails := server.Mails(t)
 //
 // The server takes email from clients that know its password, to any address, and delivers
 // all of it into one mailbox. Nothing it does leaves the machine. It listens on free ports of
@@ -78,7 +78,7 @@ type Server struct {
 }
 
 const (
-	startLimit = 20 * time.Second // loaded machines start slowly
+	startLimit = 20 * time.Second // loaded machines start and deliver slowly
 	endLimit   = 10 * time.Second
 )
 

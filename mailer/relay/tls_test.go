@@ -111,38 +111,28 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
-	for name, script := range map[string]fault.Script{
-		"stripped":            {NoSTARTTLS: true},
-		"refused for now":     {At: fault.STARTTLS, Kind: fault.Temporary},
-		"refused":             {At: fault.STARTTLS, Kind: fault.Permanent},
-		"leaving":             {At: fault.STARTTLS, Kind: fault.Leaving},
-		"silent":              {At: fault.STARTTLS, Kind: fault.Silence},
-		"garbage":             {At: fault.STARTTLS, Kind: fault.Garbage},
-		"hung up":             {At: fault.STARTTLS, Kind: fault.HangUp},
-		"reset":               {At: fault.STARTTLS, Kind: fault.Reset},
-		"drip":                {At: fault.STARTTLS, Kind: fault.Drip},
-		"endless":             {At: fault.STARTTLS, Kind: fault.Endless},
-		"wrong code":          {At: fault.STARTTLS, Kind: fault.WrongCode},
-		"injection":           {At: fault.STARTTLS, Kind: fault.Chatter},
-		"handshake silent":    {At: fault.Handshake, Kind: fault.Silence},
-		"handshake reset":     {At: fault.Handshake, Kind: fault.Reset},
-		"handshake garbage":   {At: fault.Handshake, Kind: fault.Garbage},
-		"AUTH not offered":    {NoAUTH: true},
-		"AUTH refused":        {At: fault.AUTH, Kind: fault.Permanent},
-		"AUTH not now":        {At: fault.AUTH, Kind: fault.Temporary},
-		"AUTH leaving":        {At: fault.AUTH, Kind: fault.Leaving},
-		"AUTH silent":         {At: fault.AUTH, Kind: fault.Silence},
-		"AUTH garbage":        {At: fault.AUTH, Kind: fault.Garbage},
-		"AUTH reset":          {At: fault.AUTH, Kind: fault.Reset},
-		"AUTH wrong code":     {At: fault.AUTH, Kind: fault.WrongCode},
-		"AUTH LOGIN refused":  {At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true},
-		"AUTH repeated":       {At: fault.AUTH, Kind: fault.Echo},
-		"AUTH LOGIN repeated": {At: fault.AUTH, Kind: fault.Echo, LoginOnly: true},
-		"AUTH says too much":  {At: fault.AUTH, Kind: fault.Chatter},
-		"EHLO refused at all": {At: fault.EHLO, Kind: fault.Permanent},
-		"EHLO refused on TLS": {At: fault.EHLO, Kind: fault.Permanent, After: 1},
+	scripts := []fault.Script{
+		{NoSTARTTLS: true}, {NoAUTH: true},
+		{At: fault.EHLO, Kind: fault.Permanent}, {At: fault.EHLO, Kind: fault.Permanent, After: 1}, // on TLS
+		{At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true}, {At: fault.AUTH, Kind: fault.Echo, LoginOnly: true},
+	}
+	for step, kinds := range map[fault.Step][]fault.Kind{
+		fault.STARTTLS: {
+			fault.Temporary, fault.Permanent, fault.Leaving, fault.Silence, fault.Garbage, fault.HangUp, fault.Reset,
+			fault.Drip, fault.Endless, fault.WrongCode, fault.Chatter,
+		},
+		fault.Handshake: {fault.Silence, fault.Reset, fault.Garbage},
+		fault.AUTH: {
+			fault.Permanent, fault.Temporary, fault.Leaving, fault.Silence, fault.Garbage, fault.Reset,
+			fault.WrongCode, fault.Echo, fault.Chatter,
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		for _, kind := range kinds {
+			scripts = append(scripts, fault.Script{At: step, Kind: kind})
+		}
+	}
+	for _, script := range scripts {
+		t.Run(fmt.Sprintf("%+v", script), func(t *testing.T) {
 			t.Parallel()
 			script.TLS = tr.good()
 			s := play(t, script)
@@ -152,7 +142,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
 				t.Errorf("an email was begun: %q", heard)
 			}
-			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
+			if script.At != fault.AUTH && bytes.Contains(heard, []byte("AUTH")) {
 				t.Errorf("the password went out: %q", heard)
 			}
 		})
