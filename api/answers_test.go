@@ -34,25 +34,16 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 		counted string
 	}{
 		{"refused recipient", fault.Script{At: fault.RCPT, Kind: fault.Permanent}, 422, "recipient-rejected", charged, "rejected"},
-		{"refused mail", fault.Script{At: fault.Dot, Kind: fault.Permanent}, 422, "recipient-rejected", charged, "rejected"},
 		{"not from us", fault.Script{At: fault.RCPT, Kind: fault.Barred}, 503, "relay-unavailable", free, "deferred"},
 		{"not from us, after all", fault.Script{At: fault.Dot, Kind: fault.Barred}, 503, "relay-unavailable", free, "unavailable"},
 		{"greylisted", fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 503, "relay-unavailable", free, "deferred"},
-		{"full", fault.Script{At: fault.Dot, Kind: fault.Temporary}, 503, "relay-unavailable", free, "unavailable"},
-		{"no greeting", fault.Script{At: fault.Banner, Kind: fault.Silence}, 503, "relay-unavailable", free, "unavailable"},
-		{"hangs up at once", fault.Script{At: fault.Banner, Kind: fault.HangUp}, 503, "relay-unavailable", free, "unavailable"},
 		{"leaves", fault.Script{At: fault.MAIL, Kind: fault.Leaving}, 503, "relay-unavailable", free, "unavailable"},
-		{"silent at DATA", fault.Script{At: fault.DATA, Kind: fault.Silence}, 503, "relay-unavailable", free, "unavailable"},
 		{"breaks after the final dot", fault.Script{At: fault.Dot, Kind: fault.HangUp}, 504, "delivery-unknown", charged, "unknown"},
 		{"silent after the final dot", fault.Script{At: fault.Dot, Kind: fault.Silence}, 504, "delivery-unknown", charged, "unknown"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var options relay.Options
-			if tt.script.Kind == fault.Silence {
-				options.Deadline = time.Second
-			}
-			r := newRig(t, setup{relay: &tt.script, mailer: options})
+			r := newRig(t, setup{relay: &tt.script, mailer: relay.Options{Deadline: 3 * time.Second}})
 			got := r.send("victim@example.com")
 			got.is(t, tt.status, tt.problem)
 			r.has(t, `mailgate_sends_total{limit="",outcome="`+tt.counted+`",rule=""} 1`)
@@ -79,17 +70,6 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 	}
 }
 
-// A send that would have to wait too long for the relay's pace is refused and not charged.
-func TestSend_RelayPaceFull_Busy(t *testing.T) {
-	r := newRig(t, setup{mailer: relay.Options{Pace: relay.Pace{PerSecond: .2}}})
-	r.send("first@example.com").is(t, 200, "")
-	got := r.send("second@example.com")
-	got.is(t, 503, "busy")
-	if got.header.Get("Retry-After") != "5" || r.used("second@example.com") != 0 {
-		t.Errorf("Retry-After %q, %d on record", got.header.Get("Retry-After"), r.used("second@example.com"))
-	}
-}
-
 // fakeSender fails in ways that no relay does, once the email may leave.
 type fakeSender func(context.Context, message.Message) error
 
@@ -113,37 +93,31 @@ func (f fakeTransaction) Commit(text []byte) (relay.Receipt, error) {
 func (fakeTransaction) Abort() {}
 
 // An unexpected error or a panic is a 500 that shows nothing of it. The email may have left, so it
-// stays charged.
+// stays charged, and its key is in flight until the lease ends.
 func TestSend_UnexpectedFault_Internal(t *testing.T) {
 	t.Parallel()
 	const secret = "/srv/private.go:17: password hunter2"
-	tests := []struct {
-		name string
-		send fakeSender
-		used int
-	}{
-		{"an unknown error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
-		{"a panic", func(context.Context, message.Message) error { panic(secret) }, 1},
-		{"an email not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, setup{options: func(o *api.Options) { o.Relay = tt.send }})
-			got := r.send("victim@example.com")
+	for name, send := range map[string]fakeSender{
+		"an unknown error": func(context.Context, message.Message) error { return errors.New(secret) },
+		"a panic":          func(context.Context, message.Message) error { panic(secret) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, setup{options: func(o *api.Options) { o.Relay = send }})
+			got := r.once("k", "victim@example.com")
 			got.is(t, 500, "internal")
-			if strings.Contains(tt.name, "panic") {
+			if name == "a panic" {
 				journal.showsStack(t, got, "TestSend_UnexpectedFault_Internal")
+				r.once("k", "victim@example.com").is(t, 409, "idempotency-in-flight")
+				r.now.Add(lease)
+				r.once("k", "victim@example.com").is(t, 504, "delivery-unknown")
 			}
 			for _, piece := range []string{"hunter2", ".go", "goroutine", "panic", "map"} {
 				if strings.Contains(got.text, piece) {
 					t.Errorf("the answer gives away %q: %s", piece, got.text)
 				}
 			}
-			if used := r.used("victim@example.com"); used != tt.used {
-				t.Errorf("%d sends on record, want %d", used, tt.used)
-			}
-			if r.do("GET", "/livez", "", "").status != 200 {
-				t.Error("the server did not outlive it")
+			if used := r.used("victim@example.com"); used != 1 {
+				t.Errorf("%d sends on record", used)
 			}
 		})
 	}
@@ -199,29 +173,59 @@ func newFailing(t *testing.T, with setup) (*rig, *failing) {
 	return newRig(t, with), f
 }
 
-// Without the history nothing is sent, on every route, and a charge that may have been recorded is
-// given back.
-func TestStorage_Fails_IsUnavailable(t *testing.T) {
-	r, store := newFailing(t, setup{})
-	store.recorded = true
-	store.take.Store(true)
-	store.rest.Store(true)
-	answers := []reply{
-		r.send("alice@example.com"),
-		r.do("GET", "/mailboxes/alice%40example.com", appKey, ""),
-		r.do("GET", "/admin/mailboxes/alice%40example.com", opsKey, ""),
-		r.do("POST", "/admin/mailboxes/alice%40example.com/reset", opsKey, ""),
+// Without its storage each route that needs it is a 503, and a reset says that it may be incomplete.
+func TestStorage_Closed_EachRouteIsUnavailable(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{}), rules: ruleForEach})
+	r.store.Close()
+	details := map[string]string{
+		"/send-code":                       "The storage cannot be read or written. Nothing was sent.",
+		"/verify-code":                     "The code cannot be checked now. An attempt may have been counted.",
+		"/mailboxes/elsewhere@example.com": "The storage cannot be read or written now. Try again shortly.",
+		whatIf:                             "The storage cannot be read or written now. Try again shortly.",
 	}
-	for _, got := range answers {
-		got.is(t, 503, "store-unavailable")
-		if got.header.Get("Retry-After") != "1" || strings.Contains(got.text, "10.1.2.3") {
-			t.Errorf("Retry-After %q: %s", got.header.Get("Retry-After"), got.text)
+	for _, route := range routesWithKeys {
+		if route.path == "/admin/figures" {
+			continue
+		}
+		got := r.do(route.method, route.path, route.key(), route.body)
+		got.carries(t, map[string]string{"Retry-After": "1"})
+		if strings.HasSuffix(route.path, "/reset") {
+			got.isNoReset(t, 0)
+		} else if got.is(t, 503, "store-unavailable"); details[route.path] != "" {
+			got.says(t, fields{"detail": details[route.path]})
 		}
 	}
-	servertest.Eventually(t, "the charge is given back", func() bool { return r.used("alice@example.com") == 0 })
 	if len(r.box.List()) != 0 {
 		t.Error("an email was sent")
 	}
+}
+
+// isNoReset fails the test unless a reset was refused, in words that are about a reset, and its audit
+// line says by whom, how many sends it cleared all the same, and what failed.
+func (got reply) isNoReset(t testing.TB, sends int) {
+	t.Helper()
+	got.is(t, 503, "store-unavailable")
+	if detail, _ := got.body["detail"].(string); !strings.HasPrefix(detail, "The reset may be incomplete") || !strings.Contains(detail, "Repeat it") || strings.Contains(detail, "sent") {
+		t.Errorf("a reset that failed is told as %q", detail)
+	}
+	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+	if msg, _ := line["msg"].(string); !strings.HasSuffix(msg, " reset, not completed") || line["level"] != "WARN" || line["key"] != "alex" ||
+		line["cleared"] != float64(sends) || line["cause"] == nil {
+		t.Errorf("the audit line is %v", line)
+	}
+}
+
+// A charge that may have been recorded as the history failed is given back.
+func TestSend_ChargeUnknown_GivenBack(t *testing.T) {
+	r, store := newFailing(t, setup{})
+	store.recorded = true
+	store.take.Store(true)
+	got := r.send("alice@example.com")
+	got.is(t, 503, "store-unavailable")
+	if strings.Contains(got.text, "10.1.2.3") {
+		t.Errorf("the answer gives the cause away: %s", got.text)
+	}
+	servertest.Eventually(t, "the charge is given back", func() bool { return r.used("alice@example.com") == 0 })
 }
 
 // A send continues when its caller hangs up, and stays charged.
@@ -252,7 +256,7 @@ func TestSend_CallerGone_Continues(t *testing.T) {
 func TestSend_RelaySilent_EndsAtTheDeadline(t *testing.T) {
 	r := newRig(t, setup{
 		relay:   &fault.Script{At: fault.RCPT, Kind: fault.Silence},
-		options: func(o *api.Options) { o.SendDeadline = time.Second },
+		options: func(o *api.Options) { o.SendDeadline = 3 * time.Second },
 	})
 	r.send("slow@example.com").is(t, 503, "relay-unavailable")
 	if r.used("slow@example.com") != 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // token is the countdown's in an answer.
@@ -64,35 +63,6 @@ func TestCountdown_Token_TellsTheWait(t *testing.T) {
 	if got := r.request("HEAD", "/countdown/"+tokens[0], http.Header{}, ""); got.status != 200 || got.text != "" {
 		t.Errorf("HEAD: %d %q", got.status, got.text)
 	}
-}
-
-// Rules of every trait count, also those of the visitor, the caller and the template of the token.
-func TestCountdown_OtherRules_AreTold(t *testing.T) {
-	for by, other := range map[rules.By]string{
-		rules.ByDomain: "second@example.com", rules.ByAll: "second@example.org",
-		rules.ByClientIP: "second@example.org", rules.ByAPIKey: "second@example.org", rules.ByTemplate: "second@example.org",
-	} {
-		r := newRig(t, setup{rules: also("other", by, "hour=1/1h")})
-		const visitor = `,"client_ip":"203.0.113.7"`
-		first := r.sendAs(appKey, "first@example.com", visitor)
-		first.is(t, 200, "")
-		refused := r.sendAs(appKey, other, visitor)
-		refused.is(t, 429, "quota-exceeded")
-		r.now.Add(1000)
-		for _, token := range []string{first.token(), refused.token()} {
-			r.count(token).says(t, fields{"rule": "other", "limit": "hour", "wait_ms": refused.body["wait_ms"].(float64) - 1000})
-		}
-	}
-}
-
-// A token holds the longest names.
-func TestCountdown_LongNames_Fit(t *testing.T) {
-	caller := strings.Repeat("c", 64)
-	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys = must(api.ParseKeys(caller + ":" + appKey))(t) }})
-	email := strings.Repeat("m", 64) + "@" + strings.Repeat(strings.Repeat("d", 62)+".", 3)[:185] + ".ex"
-	sent := r.sendAs(appKey, email, `,"client_ip":"2001:db8:1111:2222:3333:4444:5555:6666"`)
-	sent.is(t, 200, "")
-	r.count(sent.token()).says(t, fields{"wait_ms": 60_000.0})
 }
 
 // Every invalid token has the same answer.

@@ -1,8 +1,6 @@
 package api_test
 
 import (
-	"io"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"testing"
@@ -92,10 +90,6 @@ func TestFraming_HTTP10_AnsweredOnce(t *testing.T) {
 	r := newRig(t, setup{})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.0\r\n\r\n" + livez)
-	response := must(http.ReadResponse(w.reader, nil))(t)
-	must(io.Copy(io.Discard, response.Body))(t)
-	if response.StatusCode != 200 {
-		t.Errorf("answered %d", response.StatusCode)
-	}
+	w.answer("GET").is(t, 200, "")
 	w.ended(0)
 }

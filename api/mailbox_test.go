@@ -98,9 +98,6 @@ func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 	if got := r.do("POST", path+"/reset", opsKey, ""); got.text != `{"email":"carol+x@example.com","cleared":1,"guesses_cleared":0,"mailbox":"`+name+`"}` {
 		t.Errorf("without a body: %d %s", got.status, got.text)
 	}
-	for _, body := range []string{`{"why":"x"}`, `{"reason":1}`, `[]`, `{"reason":"a","reason":"b"}`} {
-		r.do("POST", path+"/reset", opsKey, body).is(t, 400, "bad-request")
-	}
 	r.do("POST", "/admin/mailboxes/no-at/reset", opsKey, "").is(t, 422, "invalid")
 	r.do("GET", "/admin/mailboxes/no-at", opsKey, "").is(t, 422, "invalid")
 }

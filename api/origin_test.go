@@ -116,8 +116,9 @@ func TestKeys_AnyHost_Allowed(t *testing.T) {
 		"Authorization: Bearer "+appKey+"\r\nOrigin: https://acme.example\r\nSec-Fetch-Site: cross-site\r\n", "").is(t, 200, "")
 }
 
-// Every body is JSON by its header, which a form cannot say.
-func TestBody_NotJSONByHeader_Refused(t *testing.T) {
+// Every body is one JSON object of known fields, also by its header, which a form cannot say, and not
+// too large.
+func TestBody_EachRoute_OnlyJSON(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{}), rules: ruleForEach})
 	for _, route := range routesWithKeys {
 		if route.body == "" {
@@ -127,6 +128,10 @@ func TestBody_NotJSONByHeader_Refused(t *testing.T) {
 			header := http.Header{"Content-Type": {contentType}}
 			r.request(route.method, route.path, header, route.body).is(t, 400, "bad-request")
 		}
+		for _, body := range []string{"{", "[]", `{"other":"y",` + route.body[1:], route.body[:len(route.body)-1] + "," + route.body[1:], route.body + "{}", "{\"email\":\"\xff\"}"} {
+			r.do(route.method, route.path, "", body).is(t, 400, "bad-request")
+		}
+		r.do(route.method, route.path, "", `{"email":"`+strings.Repeat("x", 16<<10)+`"}`).is(t, 413, "body-too-large")
 	}
 }
 

@@ -2,11 +2,7 @@ package api_test
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
@@ -41,50 +37,6 @@ func TestReload_Replaces_CountsKept(t *testing.T) {
 	r.reload(func(live *api.Live) { live.Actions = nil })
 	r.act("reply", "take", `{"subject":"x"}`).is(t, 404, "unknown-action")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
-}
-
-// Reloads under load lose no request, and each send is decided by one configuration.
-func TestReload_UnderLoad_EachSendIsDecidedOnce(t *testing.T) {
-	r := newRig(t, setup{policy: "day=3/24h"})
-	ctx, stop := context.WithCancel(context.Background())
-	var reloads sync.WaitGroup
-	reloads.Go(func() {
-		policies := []string{"day=3/24h", "minute=2/60s,day=3/24h"}
-		for i := 0; ctx.Err() == nil; i++ {
-			r.reload(func(live *api.Live) { live.Rules = r.under(policies[i%2]) })
-		}
-	})
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	defer transport.CloseIdleConnections()
-	var sent atomic.Int64
-	var senders sync.WaitGroup
-	for range 16 {
-		senders.Go(func() {
-			for i := range 30 {
-				status, err := post(transport, r.url+"/send-code", `{"email":"load`+strconv.Itoa(i+1)+`@example.com"}`)
-				if err != nil || status != 200 && status != 429 {
-					t.Errorf("%d, %v", status, err)
-				}
-				if status == 200 {
-					sent.Add(1)
-				}
-			}
-		})
-	}
-	senders.Wait()
-	stop()
-	reloads.Wait()
-	recorded := 0
-	for i := range 30 {
-		n := r.used("load" + strconv.Itoa(i+1) + "@example.com")
-		if n > 3 {
-			t.Errorf("%d sends to one mailbox", n)
-		}
-		recorded += n
-	}
-	if n := int(sent.Load()); n < 60 || recorded != n || len(r.box.List()) != n {
-		t.Errorf("%d accepted, %d on record, %d emails", n, recorded, len(r.box.List()))
-	}
 }
 
 // A send that is in progress is given back to the rules that charged it.

@@ -1,16 +1,13 @@
 package api_test
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -143,36 +140,6 @@ func TestIdempotencyKey_StorageFails_NothingSentTwice(t *testing.T) {
 	servertest.Eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
 	r.once("k", email).again(t, sent)
 	r.sentOnce(email)
-
-	r.keys.refused.Store(abandoned)
-	r.once("refused", email).is(t, 429, "quota-exceeded")
-	r.once("refused", email).is(t, 409, "idempotency-in-flight")
-	r.keys.refused.Store(0)
-	servertest.Eventually(t, "the key is free", func() bool { return r.once("refused", email).status == 429 })
-}
-
-// While a charge is still to be given back the key is in flight: a retry would be refused for it.
-func TestIdempotencyKey_RefundFails_InFlightUntilItIsDone(t *testing.T) {
-	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, Times: 1}})
-	store.release.Store(true)
-	r.once("k", "refund@example.com").is(t, 503, "relay-unavailable")
-	r.once("k", "refund@example.com").is(t, 409, "idempotency-in-flight")
-	store.release.Store(false)
-	servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "refund@example.com").status == 200 })
-	if r.used("refund@example.com") != 1 {
-		t.Errorf("%d charged", r.used("refund@example.com"))
-	}
-}
-
-// Where the other nodes cannot be asked about a key the answer says so, and stays the same.
-func TestIdempotencyKey_OtherNodesAway_Degraded(t *testing.T) {
-	r := newRig(t, setup{})
-	r.keys.alone = true
-	first := r.once("click", "alone@example.com")
-	first.is(t, 200, "")
-	first.says(t, fields{"degraded": true})
-	first.logged(t, fields{"degraded": true})
-	r.once("click", "alone@example.com").again(t, first)
 }
 
 // An answer outlives the template of its email. A request that was never done under a template that
@@ -228,21 +195,6 @@ func (r *rig) another() *rig {
 	next.server = must(api.New(o))(r.t)
 	next.serve()
 	return &next
-}
-
-// After a panic in a relay the email may have left: its key stays in flight until the lease ends.
-func TestIdempotencyKey_Panic_SentOnce(t *testing.T) {
-	var mails int
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Relay = fakeSender(func(context.Context, message.Message) error { mails++; panic("swordfish") })
-	}})
-	r.once("panic", "panic@example.com").is(t, 500, "internal")
-	r.once("panic", "panic@example.com").is(t, 409, "idempotency-in-flight")
-	r.now.Add(lease)
-	r.once("panic", "panic@example.com").is(t, 504, "delivery-unknown")
-	if mails != 1 || r.used("panic@example.com") != 1 {
-		t.Errorf("%d emails, %d charged", mails, r.used("panic@example.com"))
-	}
 }
 
 func TestIdempotencyKey_Malformed_Refused(t *testing.T) {

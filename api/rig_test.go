@@ -358,7 +358,6 @@ func (got reply) is(t testing.TB, status int, name string) {
 
 // The second byte of the record of a key is its state.
 const (
-	abandoned  = 1
 	begun      = 2
 	handedOver = 3
 	answered   = 4
@@ -370,10 +369,9 @@ type broken struct {
 	table *cache.Table
 	now   func() int64
 
-	closed  atomic.Bool                        // all steps fail
-	refused atomic.Int32                       // steps to this state fail; 0 for none
-	alone   bool                               // other nodes cannot be asked
-	stop    func(ctx context.Context, to byte) // called before each step
+	closed  atomic.Bool  // all steps fail
+	refused atomic.Int32 // steps to this state fail; 0 for none
+	alone   bool         // other nodes cannot be asked
 }
 
 var errKeys = fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", throttle.ErrUnavailable)
@@ -384,9 +382,6 @@ func (b *broken) Update(ctx context.Context, key string, step keyed.Step) (bool,
 		if next, _ := step(old, b.now()); len(next) > 1 {
 			to = next[1]
 		}
-	}
-	if b.stop != nil {
-		b.stop(ctx, to)
 	}
 	if b.closed.Load() || to != 0 && int32(to) == b.refused.Load() {
 		return false, errKeys

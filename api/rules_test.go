@@ -2,13 +2,12 @@ package api_test
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +39,6 @@ type trait struct {
 	by        rules.By
 	algorithm throttle.Algorithm // with room for two at once
 	email     string             // of all of them; each its own, if empty
-	rest      string
 	words     string
 	other     [3]string // key, email and rest of a send that is counted apart
 
@@ -48,12 +46,12 @@ type trait struct {
 }
 
 func traits(t testing.TB) []trait {
-	const another = "another@example.com"
+	const another, visitor = "another@example.com", `,"client_ip":"203.0.113.8"`
 	hour := tier("hour", 2, 3_600_000)
 	return []trait{
 		{by: rules.ByMailbox, algorithm: must(throttle.NewPolicy(hour))(t), email: "same@example.com", words: "this mailbox", other: [3]string{appKey, another}},
-		{by: rules.ByClientIP, algorithm: must(throttle.NewSlidingWindow(hour, 60))(t), rest: `,"client_ip":"203.0.113.7"`, words: "this visitor's address",
-			other: [3]string{appKey, another, `,"client_ip":"203.0.113.8"`}, subject: `"subject":"::ffff:203.0.113.7"`, others: `"subject":"203.0.113.8"`},
+		{by: rules.ByClientIP, algorithm: must(throttle.NewSlidingWindow(hour, 60))(t), words: "this visitor's address",
+			other: [3]string{appKey, another, visitor}, subject: `"subject":"::ffff:203.0.113.7"`, others: `"subject":"203.0.113.8"`},
 		{by: rules.ByAPIKey, algorithm: must(throttle.NewFixedWindow(hour))(t), words: "this caller",
 			other: [3]string{"another-key", another}, subject: `"subject":"shop"`, others: `"subject":"blog"`},
 		{by: rules.ByDomain, algorithm: must(throttle.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t), words: "this mailbox's domain",
@@ -65,27 +63,42 @@ func traits(t testing.TB) []trait {
 }
 
 // Each trait that a rule can count by: two sends pass, the third is refused in the rule's name and
-// words, and another's is not. An operator sees the refusal and resets it.
+// words, and another's is not. The refusal changes no byte on the disk, so it charges no other rule. An
+// operator sees it and resets it.
 func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 	t.Parallel()
 	for _, tt := range traits(t) {
 		t.Run(string(tt.by), func(t *testing.T) {
+			dir := t.TempDir()
 			r := newRig(t, setup{
-				policy:  "day=100/24h",
+				policy: "day=100/24h", dir: dir,
 				options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) },
-				rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-					return []rules.Rule{{Name: "extra", By: tt.by, Limiter: r.counted("rule-extra", tt.algorithm)}}
+				rules: func(r *rig, own *rules.Rule) []rules.Rule {
+					_, queues := tt.algorithm.(throttle.LeakyBucket)
+					extra := rules.Rule{Name: "extra", By: tt.by, Limiter: r.counted("rule-extra", tt.algorithm), Queues: queues}
+					return append(ruleForEach(r, own), extra)
 				},
 			})
 			sends := 0
 			send := func() reply {
 				sends++
-				return r.sendAs(appKey, cmp.Or(tt.email, fmt.Sprintf("user%d@example.com", sends)), tt.rest)
+				return r.sendAs(appKey, cmp.Or(tt.email, fmt.Sprintf("user%d@example.com", sends)), `,"client_ip":"203.0.113.7"`)
 			}
 			send().is(t, 200, "")
+			first := fingerprint(t, dir)
 			send().is(t, 200, "")
+			before := fingerprint(t, dir)
 			got := send()
-			tt.isRefused(t, got)
+			if maps.Equal(before, first) || !maps.Equal(fingerprint(t, dir), before) {
+				t.Error("a refusal was written, or a send was not")
+			}
+			got.is(t, 429, "quota-exceeded")
+			got.says(t, fields{"rule": "extra", "limit": "hour"})
+			detail, _ := got.body["detail"].(string)
+			if names := fmt.Sprint(got.body["violated-policies"]); !strings.HasPrefix(detail, "The hour limit of "+tt.words+" is reached. ") || names != "[extra.hour]" {
+				t.Errorf("answered %s", got.text)
+			}
+			r.count(got.token()).says(t, fields{"rule": "extra", "limit": "hour", "wait_ms": got.body["wait_ms"]})
 			if tt.other[0] != "" {
 				r.sendAs(tt.other[0], tt.other[1], tt.other[2]).is(t, 200, "")
 			}
@@ -100,23 +113,6 @@ func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 			r.now.Add(1)
 			send().is(t, 200, "")
 		})
-	}
-}
-
-// isRefused fails the test unless the answer has the rule's name, its limit and the words for people.
-func (tt trait) isRefused(t testing.TB, got reply) {
-	t.Helper()
-	got.is(t, 429, "quota-exceeded")
-	detail, _ := got.body["detail"].(string)
-	names := fmt.Sprint(got.body["violated-policies"])
-	if got.body["rule"] != "extra" || got.body["limit"] != "hour" || !strings.HasPrefix(detail, "The hour limit of "+tt.words+" is reached. ") || names != "[extra.hour]" {
-		t.Errorf("answered %s", got.text)
-	}
-	if limits := got.body["limits"].([]any); len(limits) != 1 || limits[0].(map[string]any)["name"] != "day" {
-		t.Errorf("limits: %v", limits)
-	}
-	if header := got.header.Get("RateLimit"); !strings.HasPrefix(header, `"day";r=`) || !strings.Contains(header, `, "extra.hour";r=0;t=`) {
-		t.Errorf("RateLimit: %s", header)
 	}
 }
 
@@ -142,54 +138,12 @@ func (tt trait) reset(t testing.TB, r *rig, refused reply) {
 func fingerprint(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	all := map[string][32]byte{}
-	err := fs.WalkDir(os.DirFS(dir), ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(file, "-shm") {
-			return err
+	for _, file := range must(os.ReadDir(dir))(t) {
+		if !strings.HasSuffix(file.Name(), "-shm") {
+			all[file.Name()] = sha256.Sum256(must(os.ReadFile(filepath.Join(dir, file.Name())))(t))
 		}
-		bytes, err := os.ReadFile(dir + "/" + file)
-		all[file] = sha256.Sum256(bytes)
-		return err
-	})
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%d files, %v", len(all), err)
 	}
 	return all
-}
-
-// A refusal by any rule changes no byte on the disk, so it charges no other rule.
-func TestSend_Refused_WritesNothing(t *testing.T) {
-	t.Parallel()
-	for _, refusing := range traits(t) {
-		t.Run(string(refusing.by), func(t *testing.T) {
-			dir := t.TempDir()
-			r := newRig(t, setup{dir: dir, policy: "hour=9/1h", rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
-				for _, tt := range traits(t) {
-					algorithm := throttle.Algorithm(must(throttle.ParsePolicy("hour=9/1h"))(t))
-					if tt.by == refusing.by {
-						algorithm = tt.algorithm
-					}
-					_, queues := algorithm.(throttle.LeakyBucket)
-					name := strings.ReplaceAll(string(tt.by), "_", "-") + "-rule"
-					all = append(all, rules.Rule{Name: name, By: tt.by, Limiter: r.counted(name, algorithm), Queues: queues})
-				}
-				return all
-			}})
-			send := func() reply { return r.sendAs(appKey, "alone@example.com", `,"client_ip":"203.0.113.7"`) }
-			send().is(t, 200, "")
-			send().is(t, 200, "")
-			before := fingerprint(t, dir)
-			for range 3 {
-				send().is(t, 429, "quota-exceeded")
-			}
-			if !maps.Equal(fingerprint(t, dir), before) {
-				t.Error("something was written")
-			}
-			must(r.limiter.Take(context.Background(), "written@example.com", throttle.NewID()))(t)
-			if maps.Equal(fingerprint(t, dir), before) {
-				t.Error("a write does not show")
-			}
-		})
-	}
 }
 
 // A rule with tiers lists all of them in the headers, and of two rules that refuse the one with the
@@ -320,5 +274,85 @@ func TestSend_AddressInside_IsLoggedOnce(t *testing.T) {
 		if logged != step.logged || len(lines) > 2 || strings.Contains(fmt.Sprint(lines), "10.2.0.7") {
 			t.Errorf("%s: %v", step.client, lines)
 		}
+	}
+}
+
+// ruleForEach makes one for each trait, named by it.
+func ruleForEach(r *rig, _ *rules.Rule) (all []rules.Rule) {
+	for _, by := range rules.Bys() {
+		name := strings.ReplaceAll(string(by), "_", "-") + "-rule"
+		all = append(all, rules.Rule{Name: name, By: by, Limiter: r.counted(name, must(throttle.ParsePolicy("hour=20/1h"))(r.t))})
+	}
+	return all
+}
+
+// What an operator is told of a rule, byte for byte, and what is logged of it.
+func TestRule_PeekAndReset_Answers(t *testing.T) {
+	r := newRig(t, setup{rules: ruleForEach})
+	const subject = `"subject":"2001:db8:1:2:ffff::1"` // a visitor is the first 64 bits
+	r.sendAs(appKey, "six@example.com", `,"client_ip":"2001:db8:1:2::3"`).is(t, 200, "")
+	seen := r.do("POST", "/admin/rules/client-ip-rule/peek", opsKey, "{"+subject+"}")
+	seen.is(t, 200, "")
+	line := journal.about(t, seen.header.Get("X-Request-Id"))[0]
+	name, _ := line["subject"].(string)
+	if want := fmt.Sprintf(`{"allowed":true,"subject":%q,"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z",`+
+		`"limits":[{"name":"hour","limit":20,"window_ms":3600000,"remaining":19,"wait_ms":0}],"degraded":false}`, name); seen.text != want {
+		t.Errorf("seen as\n%s, want\n%s", seen.text, want)
+	}
+	seen.carries(t, map[string]string{"RateLimit": `"hour";r=19;t=3600`, "RateLimit-Policy": `"hour";q=20;w=3600`})
+	seen.logged(t, fields{"rule": "client-ip-rule", "route": "admin-rule-peek", "key": "alex"})
+	got := r.do("POST", "/admin/rules/client-ip-rule/reset", opsKey, "{"+subject+`,"reason":"ticket 9"}`)
+	if want := fmt.Sprintf(`{"rule":"client-ip-rule","subject":%q,"cleared":1}`, name); got.status != 200 || got.text != want {
+		t.Errorf("reset: %d %s, want %s", got.status, got.text, want)
+	}
+	got.audited(t, "rule reset", map[string]any{"reason": "ticket 9", "rule": "client-ip-rule", "subject": name, "cleared": 1.0})
+	if strings.Contains(journal.text(), "2001:db8:1:2") {
+		t.Error("the log has the visitor's address")
+	}
+	r.has(t, "mailgate_resets_total 1")
+}
+
+func TestRule_Invalid_Refused(t *testing.T) {
+	r := newRig(t, setup{rules: ruleForEach})
+	for _, verb := range []string{"peek", "reset"} {
+		ask := func(rule, body string) reply { return r.do("POST", "/admin/rules/"+rule+"/"+verb, opsKey, body) }
+		for _, rule := range []string{"unknown", "Client-ip-rule", "clien%74-ip-rule", "lookups"} {
+			ask(rule, `{"subject":"203.0.113.7"}`).is(t, 404, "unknown-rule")
+		}
+		ask("client-ip-rule", `{"subject":1}`).is(t, 400, "bad-request")
+		for _, tt := range [][3]string{
+			{"mailbox", `"alice@example.com"`, "rule:invalid"}, {"mailbox-rule", `"alice@example.com"`, "rule:invalid"},
+			{"client-ip-rule", ``, "subject:missing"}, {"client-ip-rule", `""`, "subject:empty"},
+			{"client-ip-rule", `"203.0.113"`, "subject:invalid"}, {"client-ip-rule", `"203.0.113.0/24"`, "subject:invalid"}, {"client-ip-rule", `"fe80::1%eth0"`, "subject:invalid"},
+			{"domain-rule", `"alice@example.com"`, "subject:invalid"}, {"domain-rule", `"example"`, "subject:invalid"}, {"domain-rule", `" example.com"`, "subject:invalid"},
+			{"api-key-rule", `"shops"`, "subject:unknown"}, {"api-key-rule", `"local"`, "subject:unknown"}, {"api-key-rule", `"alex"`, "subject:unknown"},
+			{"template-rule", `"nothing"`, "subject:unknown"}, {"all-rule", `"203.0.113.7"`, "subject:invalid"}, {"all-rule", `""`, "subject:empty"},
+		} {
+			body := `{}`
+			if tt[1] != "" {
+				body = `{"subject":` + tt[1] + `}`
+			}
+			ask(tt[0], body).isInvalid(t, tt[2])
+		}
+	}
+	r.do("POST", "/admin/rules/all-rule/peek", opsKey, `{"reason":"none"}`).is(t, 400, "bad-request")
+	if got := r.do("POST", "/admin/rules/mailbox/reset", opsKey, `{"subject":"alice@example.com"}`); !strings.Contains(got.text, "POST /admin/mailboxes/{email}/reset") {
+		t.Errorf("it does not say which call to use: %s", got.text)
+	}
+}
+
+// Where no key is asked for all callers are one, which has a name.
+func TestRule_NoKeys_CallerHasAName(t *testing.T) {
+	r := newRig(t, setup{options: keyless, rules: ruleForEach})
+	r.do("POST", "/send-code", "", `{"email":"nokey@example.com"}`).is(t, 200, "")
+	r.do("POST", "/admin/rules/api-key-rule/reset", "", `{"subject":"local"}`).says(t, fields{"cleared": 1.0})
+}
+
+// A reason has at most 500 characters, on every reset.
+func TestReset_LongReason_Refused(t *testing.T) {
+	r := newRig(t, setup{rules: ruleForEach, actions: threeActions(&failing{})})
+	for path, subject := range map[string]string{"/admin/rules/all-rule/reset": "", "/admin/actions/reply/reset": `"subject":"x",`, "/admin/mailboxes/a@example.com/reset": ""} {
+		r.do("POST", path, opsKey, `{`+subject+`"reason":"`+strings.Repeat("口", 500)+`"}`).is(t, 200, "")
+		r.do("POST", path, opsKey, `{`+subject+`"reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
 	}
 }

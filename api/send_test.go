@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -97,41 +98,27 @@ func (got reply) partitions(name string) (all []string) {
 	return all
 }
 
-// Every limit that an answer counts by mailbox has the mailbox's key, so that a client holds
-// back no other mailbox because of it; an alias has the same. A limit of all has none.
+// Every limit that an answer counts by mailbox or visitor has the key of that one, so that a client
+// holds back no other because of it; an alias has its mailbox's. A limit of all has none.
 func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
-	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: also("all", rules.ByAll, "hour=2/1h")})
-	keys := map[string]string{}
-	for _, email := range []string{"alice@example.com", "bob@example.com", "alice+shop@example.com"} {
-		got := r.send(email)
-		for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
-			all := got.partitions(name)
-			if all[0] == "" || all[1] != all[0] || keys[email] != "" && keys[email] != all[0] {
-				t.Errorf("%s of %s has the keys %q", name, email, all)
-			}
-			if len(all) == 3 && all[2] != "" {
-				t.Errorf("the limit of all has the key %s", all[2])
-			}
-			keys[email] = all[0]
+	r := newRig(t, setup{policy: "hour=5/1h", rules: func(r *rig, own *rules.Rule) []rules.Rule {
+		return append(also("visitors", rules.ByClientIP, "hour=1/1h")(r, own), also("all", rules.ByAll, "hour=2/1h")(r, own)...)
+	}})
+	const first, second = `,"client_ip":"203.0.113.7"`, `,"client_ip":"203.0.113.8"`
+	r.sendAs(appKey, "alice@example.com", first).is(t, 200, "")
+	r.sendAs(appKey, "bob@example.com", second).is(t, 200, "")
+	keys := func(email, visitor string) []string {
+		t.Helper()
+		got := r.sendAs(appKey, email, visitor)
+		all := got.partitions("RateLimit")
+		if len(all) != 3 || all[0] == "" || all[1] == "" || all[2] != "" || !slices.Equal(got.partitions("RateLimit-Policy"), all) {
+			t.Fatalf("RateLimit of %s has the keys %q", email, all)
 		}
+		return all
 	}
-	if keys["alice@example.com"] == keys["bob@example.com"] || keys["alice@example.com"] != keys["alice+shop@example.com"] {
-		t.Errorf("the keys are %v", keys)
-	}
-
-	// The limit of a visitor has the visitor's key.
-	r = newRig(t, setup{policy: "hour=5/1h", rules: also("visitors", rules.ByClientIP, "hour=1/1h")})
-	visitors := map[string]bool{}
-	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
-		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)
-		all := r.sendAs(appKey, "second@example.com", `,"client_ip":"`+visitor+`"`).partitions("RateLimit")
-		if len(all) != 2 || all[1] == "" || all[1] == all[0] {
-			t.Fatalf("the keys are %q", all)
-		}
-		visitors[all[1]] = true
-	}
-	if len(visitors) != 2 {
-		t.Errorf("two visitors have the keys %v", visitors)
+	alice, alias, bob := keys("alice@example.com", first), keys("alice+shop@example.com", second), keys("bob@example.com", second)
+	if alias[0] != alice[0] || bob[0] == alice[0] || alias[1] == alice[1] || bob[1] != alias[1] {
+		t.Errorf("the keys are %q, %q and %q", alice, alias, bob)
 	}
 }
 

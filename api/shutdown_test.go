@@ -3,13 +3,8 @@ package api_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,71 +16,6 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// Under load a shutdown leaves each answered 200 with one email, and each other with none.
-func TestShutdown_UnderLoad_EachAnsweredSendHasOneEmail(t *testing.T) {
-	r := newRig(t, setup{})
-	var mu sync.Mutex
-	answered := map[string]int{} // status by address, 0 for no answer
-	var wg sync.WaitGroup
-	for worker := range 8 {
-		wg.Go(func() {
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			for i := 0; ; i++ {
-				email := fmt.Sprintf("load-%d-%d@example.com", worker, i)
-				status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`"}`)
-				mu.Lock()
-				answered[email] = status
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-			}
-		})
-	}
-	servertest.Eventually(t, "some sends are answered", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(answered) > 100
-	})
-	r.shutdown()
-	wg.Wait()
-	mails := map[string]int{}
-	for _, mail := range r.box.List() {
-		mails[mail.To[0]]++
-	}
-	for email, status := range answered {
-		if want := map[int]int{200: 1}[status]; mails[email] != want {
-			t.Errorf("%s was answered %d and sent %d emails", email, status, mails[email])
-		}
-		delete(mails, email)
-	}
-	if len(mails) > 0 {
-		t.Errorf("%d emails were sent and not answered", len(mails))
-	}
-	if err := <-r.served; err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-}
-
-// post sends once, past the recorder, and reads the whole answer.
-func post(transport *http.Transport, url, body string) (status int, err error) {
-	request, err := http.NewRequest("POST", url, strings.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	request.Header = http.Header{"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return 0, err
-	}
-	return response.StatusCode, nil
-}
 
 // gated is a relay that waits for leave to be closed, or for its request to be cut off.
 type gated struct {
@@ -228,37 +158,6 @@ func (r *rig) cutOff(after time.Duration) {
 	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		r.t.Errorf("Shutdown: %v", err)
 	}
-}
-
-func TestShutdown_Done_LeavesNoGoroutine(t *testing.T) {
-	round := func() {
-		r := newRig(t, setup{alone: true})
-		r.send("round@example.com").is(t, 200, "")
-		r.do("GET", "/livez", "", "").is(t, 200, "")
-		r.client.CloseIdleConnections()
-		r.shutdown()
-	}
-	round() // the libraries start what they keep for good
-	before := serverGoroutines()
-	for range 3 {
-		round()
-	}
-	servertest.Eventually(t, "the goroutines are gone", func() bool { return serverGoroutines() <= before })
-}
-
-// serverGoroutines counts the goroutines of this package and of Fiber, but for those that
-// clean up behind Fiber's workers: they look only every 10 s whether they are to end.
-func serverGoroutines() int {
-	stacks := make([]byte, 4<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	count := 0
-	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		cleans := strings.Contains(stack, "workerPool).Start.func")
-		if !cleans && (strings.Contains(stack, "mailgate/api.") || strings.Contains(stack, "valyala/fasthttp")) {
-			count++
-		}
-	}
-	return count
 }
 
 func TestServe_OutOfOrder_EndsCleanly(t *testing.T) {

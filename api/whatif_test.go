@@ -13,25 +13,40 @@ import (
 
 const whatIf = "/admin/what-if"
 
-// Other tiers are tried on the recorded sends, and nothing is changed.
+// Other tiers are tried on the recorded sends, and nothing is changed. The answer has today's tiers to
+// compare, the mailboxes with the most refusals without their names, and the sends of the mailbox that
+// was asked for.
 func TestWhatIf_OtherTiers_CountsRefusals(t *testing.T) {
 	r := newRig(t, setup{})
+	first := r.now.Load()
 	for range 3 {
 		r.send("often@example.com").is(t, 200, "")
 		r.now.Add(60_000)
 	}
 	r.send("once@example.com").is(t, 200, "")
-	tests := []struct{ tiers, want string }{
-		{"minute=1/60s", `"tiers":"minute=1/60s","mailboxes":2,"sends":4,"refused":0,"affected":0,"limits":[{"name":"minute","limit":1,"window_ms":60000,"refused":0}],"complete":true`},
-		{"day=3/24h, pause=1/60001ms", `"tiers":"pause=1/60001ms,day=3/24h","mailboxes":2,"sends":4,"refused":1,"affected":1,"limits":[{"name":"pause","limit":1,"window_ms":60001,"refused":1},{"name":"day","limit":3,"window_ms":86400000,"refused":0}],"complete":true`},
-		{"day=1/24h", `"tiers":"day=1/24h","mailboxes":2,"sends":4,"refused":2,"affected":1,"limits":[{"name":"day","limit":1,"window_ms":86400000,"refused":2}],"complete":true`},
-	}
-	for _, tt := range tests {
-		got := r.do("POST", whatIf, opsKey, `{"tiers":`+quote(tt.tiers)+`}`)
+	for tiers, want := range map[string]string{
+		"minute=1/60s":               `"tiers":"minute=1/60s","mailboxes":2,"sends":4,"refused":0,"affected":0,"limits":[{"name":"minute","limit":1,"window_ms":60000,"refused":0}],"complete":true`,
+		"day=3/24h, pause=1/60001ms": `"tiers":"pause=1/60001ms,day=3/24h","mailboxes":2,"sends":4,"refused":1,"affected":1,"limits":[{"name":"pause","limit":1,"window_ms":60001,"refused":1},{"name":"day","limit":3,"window_ms":86400000,"refused":0}],"complete":true`,
+		"day=1/24h":                  `"tiers":"day=1/24h","mailboxes":2,"sends":4,"refused":2,"affected":1,"limits":[{"name":"day","limit":1,"window_ms":86400000,"refused":2}],"complete":true`,
+	} {
+		got := r.do("POST", whatIf, opsKey, `{"tiers":`+quote(tiers)+`}`)
 		got.is(t, 200, "")
-		if !strings.HasPrefix(got.text, "{"+tt.want+",") {
-			t.Errorf("%s: answered\n%s, want\n{%s", tt.tiers, got.text, tt.want)
+		if !strings.HasPrefix(got.text, "{"+want+",") {
+			t.Errorf("%s: answered\n%s, want\n{%s", tiers, got.text, want)
 		}
+	}
+	got := r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/60001ms","email":"Often+x@example.com"}`)
+	for _, want := range []string{
+		`"today":[{"name":"minute","limit":1,"window_ms":60000},{"name":"hour","limit":5,"window_ms":3600000},{"name":"day","limit":10,"window_ms":86400000}]`,
+		`"mailbox":{"sends":["` + stamp(first) + `","` + stamp(first+60_000) + `","` + stamp(first+120_000) + `"],"refused":[{"at":"` + stamp(first+60_000) + `","limit":"pause"}]}`,
+		`"worst":[{"sends":["`,
+	} {
+		if !strings.Contains(got.text, want) {
+			t.Errorf("answered\n%s, want\n%s", got.text, want)
+		}
+	}
+	if worst := got.body["worst"].([]any); len(worst) != 1 || strings.Contains(got.text, "@") {
+		t.Errorf("%d mailboxes are shown: %s", len(worst), got.text)
 	}
 	if r.used("often@example.com") != 3 {
 		t.Error("something was changed")
@@ -54,11 +69,8 @@ func TestWhatIf_Invalid_Refused(t *testing.T) {
 			t.Errorf("%q: %v", tiers, entry)
 		}
 	}
-	r.do("POST", whatIf, opsKey, `{}`).is(t, 422, "invalid")
-	for _, body := range []string{`[]`, `{"tiers":1}`, `{"tiers":"hour=1/1h","x":"y"}`} {
-		r.do("POST", whatIf, opsKey, body).is(t, 400, "bad-request")
-	}
-	r.do("POST", whatIf, opsKey, `{"tiers":"`+strings.Repeat("x", 17<<10)+`"}`).is(t, 413, "body-too-large")
+	r.do("POST", whatIf, opsKey, `{}`).isInvalid(t, "tiers:missing")
+	r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"no-at"}`).isInvalid(t, "email:no-at")
 }
 
 // walker is a limiter whose histories are given by a test.
@@ -89,13 +101,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 		options func(*api.Options)
 		want    string
 	}{
-		{"as many as may be", visits(one, 100_000), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":true,`},
 		{"one more", visits(one, 100_001), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
-		{"for too long", func(ctx context.Context, visit func(throttle.History) bool) error {
-			visit(one)
-			<-ctx.Done()
-			return throttle.ErrUnavailable
-		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, ""},
 		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
 			visit(one)
 			<-ctx.Done()
@@ -105,9 +111,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
-			if tt.want == "" {
-				got.is(t, 503, "store-unavailable") // the store does not say that it was the time
-			} else if got.status != 200 || !strings.Contains(got.text, tt.want) {
+			if got.status != 200 || !strings.Contains(got.text, tt.want) {
 				t.Errorf("answered %d %s, want %s", got.status, got.text, tt.want)
 			}
 		})
@@ -142,44 +146,4 @@ func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	close(goOn)
 	(<-first).is(t, 200, "")
 	r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 200, "")
-}
-
-// The answer has today's tiers to compare, the mailboxes with the most refusals without their
-// names, and the sends of the mailbox that was asked for.
-func TestWhatIf_Mailbox_ShowsWhichSendsWouldHaveBeenRefused(t *testing.T) {
-	r := newRig(t, setup{})
-	first := r.now.Load()
-	for range 3 {
-		r.send("often@example.com").is(t, 200, "")
-		r.send("twice@example.com")
-		r.now.Add(90_000)
-		if r.used("twice@example.com") == 2 {
-			r.now.Add(90_000)
-		}
-	}
-	got := r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"Twice+x@example.com"}`)
-	got.is(t, 200, "")
-	refusal := `{"at":"` + stamp(first+90_000) + `","limit":"pause"}`
-	for _, want := range []string{
-		`"today":[{"name":"minute","limit":1,"window_ms":60000},{"name":"hour","limit":5,"window_ms":3600000},{"name":"day","limit":10,"window_ms":86400000}]`,
-		`"mailbox":{"sends":["` + stamp(first) + `","` + stamp(first+90_000) + `","` + stamp(first+270_000) + `"],"refused":[` + refusal + `]}`,
-		`"worst":[{"sends":["`,
-	} {
-		if !strings.Contains(got.text, want) {
-			t.Errorf("answered\n%s, want\n%s", got.text, want)
-		}
-	}
-	if worst := got.body["worst"].([]any); len(worst) != 2 || strings.Contains(got.text, "@") {
-		t.Errorf("%d mailboxes are shown: %s", len(worst), got.text)
-	}
-	r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"no-at"}`).is(t, 422, "invalid")
-}
-
-func TestWhatIf_StorageFails_SaysSo(t *testing.T) {
-	r := newRig(t, setup{})
-	r.store.Close()
-	for _, got := range []reply{r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`), r.do("GET", "/admin/mailboxes/a@example.com", opsKey, "")} {
-		got.is(t, 503, "store-unavailable")
-		got.says(t, fields{"detail": "The storage cannot be read or written now. Try again shortly."})
-	}
 }

@@ -2,6 +2,8 @@ package faults_test
 
 import (
 	"fmt"
+	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,10 +18,12 @@ import (
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
 // must not decide without Redis: a mailbox, or an Idempotency-Key, gets one email at most.
 var overloadKinds = []*kind{
-	overload("flood-without-key", flooded, flood(1500, "", "GET /metrics", "GET /docs", "GET /openapi.yaml", "GET /countdown.js",
-		"GET /countdown/abc", "GET /admin", "GET /readyz", "GET /nowhere")),
+	overload("flood-metrics", flooded, flood(200, "", "GET /metrics")),
+	overload("flood-pages", flooded, flood(600, "", "GET /docs", "GET /openapi.yaml", "GET /countdown.js", "GET /admin", "GET /readyz", "GET /nowhere")),
+	overload("flood-countdown", flooded, flood(1500, "", "GET /countdown/abc")),
 	overload("flood-key", flooded, flood(300, floodKey, "POST /verify-code")),
 	overload("pause", slow, (*rig).pauseNodes),
+	yielding(overload("neighbour", slow, (*rig).takeProcessors)),
 }
 
 // floodKey is an API key of its own, so that the limits of one key spare the other callers.
@@ -35,12 +39,26 @@ func overload(name string, seen effect, inject func(*rig) func()) *kind {
 	}
 }
 
+// yielding has the nodes run at a lower priority than Redis, so that a neighbour makes them
+// late and not Redis.
+func yielding(k *kind) *kind {
+	k.within = func(*rig) []string { return []string{"nice", "-n", "10"} }
+	return k
+}
+
 // In a run there are so many bursts, of so many mailboxes.
 const (
 	burstCount     = 3
 	burstEvery     = 500 * time.Millisecond
 	burstMailboxes = 60
 )
+
+func (s *rig) bursts() {
+	for i := range burstCount {
+		s.burst(i)
+		time.Sleep(burstEvery)
+	}
+}
 
 // burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
 // second email, each mailbox has an Idempotency-Key.
@@ -83,10 +101,7 @@ func flood(callers int, key string, requests ...string) func(*rig) func() {
 		})
 		s.t.Cleanup(end)
 		servertest.Eventually(s.t, "the flood to be answered", func() bool { return s.flooding.Load() >= int64(callers) })
-		for i := range burstCount {
-			s.burst(i)
-			time.Sleep(burstEvery)
-		}
+		s.bursts()
 		return end
 	}
 }
@@ -138,4 +153,24 @@ func (s *rig) pauseNodes() func() {
 		time.Sleep(burstEvery)
 	}
 	return noRepair
+}
+
+// takeProcessors has busy processes compete with the nodes.
+func (s *rig) takeProcessors() func() {
+	var busy []*exec.Cmd
+	for range 2 * runtime.NumCPU() {
+		one := exec.Command("sh", "-c", "while :; do :; done")
+		if _, err := servertest.StartProcess(one); err != nil {
+			s.t.Fatal(err)
+		}
+		busy = append(busy, one)
+	}
+	end := sync.OnceFunc(func() {
+		for _, one := range busy {
+			_ = one.Process.Kill()
+		}
+	})
+	s.t.Cleanup(end)
+	s.bursts()
+	return end
 }

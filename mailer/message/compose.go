@@ -110,5 +110,6 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	}
 	out := bytes.NewBuffer(head)
 	l.write(out, v)
-	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: out.Bytes()}, nil
+	text := bytes.ReplaceAll(out.Bytes(), []byte(boundary), []byte(rand.Text()))
+	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
 }

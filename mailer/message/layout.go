@@ -80,7 +80,9 @@ func (c *Composer) newLayout(t *template, r Request) (*layout, error) {
 }
 
 var (
-	boundary      = rand.Text() // random, so that no part has it
+	// boundary is a marker for that of each email: with one for all, the reader of an email could
+	// choose a value that ends a part of another.
+	boundary      = rand.Text()
 	inContentType = regexp.MustCompile(`boundary=(\w+)`)
 )
 
