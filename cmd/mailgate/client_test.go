@@ -36,8 +36,6 @@ type reply struct {
 	}
 }
 
-func (r reply) id() string { return fmt.Sprint(r.Body.ID) }
-
 // A client asks one server with one key.
 type client struct {
 	url, key string
@@ -94,10 +92,6 @@ func (c client) get(t testing.TB, path string) reply {
 
 func bodyFor(email string) string { return fmt.Sprintf(`{"email":%q}`, email) }
 
-func (c client) send(email string) (reply, error) {
-	return c.ask("POST", "/send-code", bodyFor(email), nil)
-}
-
 func (c client) mustSend(t testing.TB, email string, status int) reply {
 	t.Helper()
 	return c.must(t, "POST", "/send-code", bodyFor(email), status)
@@ -112,15 +106,6 @@ func (c client) sendOnce(key, email string) (reply, error) {
 func (c client) mustVerify(t testing.TB, email, code string, status int) reply {
 	t.Helper()
 	return c.must(t, "POST", "/verify-code", fmt.Sprintf(`{"email":%q,"code":%q}`, email, code), status)
-}
-
-// sends are the ids of what a mailbox was charged.
-func (p *process) sends(t testing.TB, email string) (ids []string) {
-	t.Helper()
-	for _, one := range newClient(t, p.URL, adminKey).must(t, "GET", "/admin/mailboxes/"+email, "", 200).Body.Sends {
-		ids = append(ids, one.ID)
-	}
-	return ids
 }
 
 // metric is the value of a metric without labels.

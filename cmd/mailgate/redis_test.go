@@ -37,8 +37,9 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	}
 	redis.Restart()
 	servertest.Eventually(t, "the end of the outage", func() bool { return server.metric(t, "mailgate_store_degraded") == "0" })
-	if ids := other.sends(t, "alice@example.com"); len(ids) != 1 || ids[0] != alone.id() {
-		t.Errorf("on record is %v, want %s", ids, alone.id())
+	told := newClient(t, other.URL, adminKey).must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200)
+	if len(told.Body.Sends) != 1 || told.Body.Sends[0].ID != alone.Body.ID {
+		t.Errorf("on record is %s, want %v", told.Raw, alone.Body.ID)
 	}
 	if ended := server.log.lines(`"Redis is back`); len(ended) != 1 {
 		t.Errorf("the log has %v", ended)

@@ -68,7 +68,7 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		_, _ = app.send("alice@example.com") // it is cut off
+		_, _ = app.sendOnce("key", "alice@example.com") // it is cut off
 	}()
 	servertest.Eventually(t, "the email at the relay", func() bool { return len(relay.Mails()) == 1 })
 	if status := server.stop(t, syscall.SIGTERM); status != exitFailure || len(server.log.lines("draining")) != 1 {

@@ -45,10 +45,6 @@ func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 			r.Finals[4].Span = r.Calls[13].Span
 		}, ""},
 		{"a release that did not get there", func(r *judge.Run) { r.Calls[12].Status, r.Calls[12].Kind = 0, judge.NotAsked }, "limits"},
-		{"a release that may have got there", func(r *judge.Run) {
-			r.Calls[12].Status, r.Calls[12].Span = 0, judge.Span{From: begin + 1, To: end + 30}
-		}, ""},
-		{"a release of what is not there", func(r *judge.Run) { r.Calls[12].Released = false }, "limits"},
 		{"a release of what has nearly left its window", func(r *judge.Run) {
 			r.Calls[12].Released, r.Calls[12].Span = false, judge.Span{From: end + 600_018, To: end + 600_019}
 			r.Calls[13].Span, r.Finals = judge.Span{From: end + 600_020, To: end + 600_021}, r.Finals[:4]
@@ -56,7 +52,6 @@ func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 		{"a take where those of a node alone may have left", func(r *judge.Run) { tookAgain(r, begin+600_009-drift) }, ""},
 		{"a take where those of a node alone have not", func(r *judge.Run) { tookAgain(r, begin+600_008-drift) }, "limits"},
 		{"two takes with one id", func(r *judge.Run) { r.Calls[13].ID = "6" }, "limits"},
-		{"three nodes, and none is to be alone", func(r *judge.Run) { took(r, "new", begin+9, 3) }, "limits"},
 		{"a take more of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 7) }, "limits"},
 		{"two takes of a node alone, and one in calm", func(r *judge.Run) {
 			r.Terms.Alone = true
@@ -64,10 +59,6 @@ func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
 		}, "limits"},
 		{"used for nothing", func(r *judge.Run) { r.Calls[13].Status, r.Calls[13].Kind = 429, "quota-exceeded" }, "finals"},
-		{"used for a take that was lost", func(r *judge.Run) {
-			r.Calls[13].Status, r.Calls[13].Span = 0, judge.Span{From: begin + 1, To: begin + 2}
-		}, ""},
-		{"used for what was given back", func(r *judge.Run) { r.Calls = r.Calls[:13] }, "finals"},
 		{"used for what a node took alone and gave back", func(r *judge.Run) {
 			r.Terms.Alone = true
 			took(r, "new", begin+9, 1)

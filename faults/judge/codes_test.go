@@ -22,10 +22,6 @@ func TestJudge_PlantedRightCodes_IsFound(t *testing.T) {
 		{"a right code that is wrong", func(r *judge.Run) { told(&r.Calls[9], 422, "code-incorrect") }, "codes"},
 		{"a right code that is not looked at", func(r *judge.Run) { told(&r.Calls[9], 429, "quota-exceeded") }, "codes"},
 		{"a right code that was used", func(r *judge.Run) { expired(r); checked(r, 5, 200, "", true) }, ""},
-		{"a right code that was used by a call that was lost", func(r *judge.Run) {
-			expired(r)
-			checked(r, end-begin, 0, "", true)
-		}, ""},
 		{"a right code that was used by a call that did not get there", func(r *judge.Run) {
 			expired(r)
 			checked(r, end-begin, 0, judge.NotAsked, true)

@@ -54,15 +54,12 @@ func TestJudge_PlantedWaits_IsFound(t *testing.T) {
 			told(&r.Calls[9], 422, "code-incorrect")
 			guessed(r, end+15)
 		}, ""},
-		{"a guess that is denied for nothing", func(r *judge.Run) { r.Calls = append(r.Calls[:9], r.Calls[10:]...); guessed(r, end+15) }, "waits"},
 		{"a look at a full tier", func(r *judge.Run) {
 			c := looked(r, "visitor", end+60)
 			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
 		}, ""},
-		{"a look that does not tell of a mail", func(r *judge.Run) { looked(r, "before", end+60) }, "limits"},
 		{"a look when the mail has left the window", func(r *judge.Run) { looked(r, "before", begin-5000+600_010) }, ""},
 		{"a look that tells of an unheard admission, while it is asked for", func(r *judge.Run) { refusedTake(r, false, end-500, end-500) }, ""},
-		{"a look that tells of such an admission, refused by a node alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500) }, ""},
 		{"a look that tells of it at the fault's end", func(r *judge.Run) { refusedTake(r, true, end-501, end) }, ""},
 		{"a look that tells of it in calm", func(r *judge.Run) { refusedTake(r, true, end-501, end+1) }, "waits"},
 		{"a look that tells of it where no node continues alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500); r.Terms.Alone = false }, "waits"},

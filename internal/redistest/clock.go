@@ -22,7 +22,7 @@ func WithClock(t testing.TB) (s *Server, set func(ahead time.Duration)) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux can a Redis server have a clock of its own")
 	}
-	s = newServer(t, defaults())
+	s = newServer(t, defaults)
 	library, source, ahead := filepath.Join(s.Dir, "clock.so"), filepath.Join(s.Dir, "clock.c"), filepath.Join(s.Dir, "ahead")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		t.Fatal(err)

@@ -71,11 +71,7 @@ func (s *SentinelServers) AwaitReplica() {
 
 // URL is what a program is configured with to find the master.
 func (s *SentinelServers) URL() string {
-	var addrs []string
-	for _, sentinel := range s.Sentinels {
-		addrs = append(addrs, sentinel.Addr)
-	}
-	return "redis+sentinel://" + strings.Join(addrs, ",") + "/" + masterName
+	return "redis+sentinel://" + strings.Join(addrs(s.Sentinels), ",") + "/" + masterName
 }
 
 // Failover kills the master and returns the new one when it takes writes and every sentinel
