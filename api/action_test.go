@@ -16,7 +16,7 @@ func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
 	return func(r *rig) map[string]throttle.Limiter {
 		f.Historian = r.counted("action-broken", throttle.DefaultPolicy())
 		return map[string]throttle.Limiter{
-			"reply":  r.counted("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
+			"reply":  r.tiers("action-reply", "minute=2/60s,hour=3/1h"),
 			"pace":   inMemory(must(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), r.now.Load),
 			"broken": f,
 		}
