@@ -60,13 +60,7 @@ func TestLookup_Paths_DecodedOnce(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/mailboxes/a%4", "/mailboxes/a%", "/mailboxes/a%zz@example.com", "/admin/mailboxes/a%g0b@example.com"} {
-		key := appKey
-		if strings.HasPrefix(path, "/admin") {
-			key = opsKey
-		}
-		w := r.dial()
-		w.write("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n")
-		w.read("GET", path).is(t, 400, "bad-request")
+		r.ask("GET", path, "x", "Authorization: Bearer "+(route{path: path}).key()+"\r\n", "").is(t, 400, "bad-request")
 	}
 }
 
@@ -95,9 +89,6 @@ func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 		t.Errorf("answered %s", got.text)
 	}
 	r.send("carol@example.com").is(t, 200, "")
-	if got := r.do("POST", path+"/reset", opsKey, ""); got.text != `{"email":"carol+x@example.com","cleared":1,"guesses_cleared":0,"mailbox":"`+name+`"}` {
-		t.Errorf("without a body: %d %s", got.status, got.text)
-	}
 	r.do("POST", "/admin/mailboxes/no-at/reset", opsKey, "").is(t, 422, "invalid")
 	r.do("GET", "/admin/mailboxes/no-at", opsKey, "").is(t, 422, "invalid")
 }

@@ -1,12 +1,10 @@
 package api_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -33,19 +31,14 @@ func TestReload_Replaces_CountsKept(t *testing.T) {
 
 // A send that is in progress is given back to the rules that charged it.
 func TestReload_SendInProgress_GivenBackToItsRules(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Relay = fakeSender(func(context.Context, message.Message) error {
-			close(entered)
-			<-leave
-			return &relay.Error{Outcome: relay.Unavailable}
-		})
-	}})
+	sender := newGated()
+	sender.fails = &relay.Error{Outcome: relay.Unavailable}
+	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	answer := make(chan reply, 1)
 	go func() { answer <- r.send("middle@example.com") }()
-	<-entered
+	<-sender.entered
 	r.reload(func(live *api.Live) { live.Rules = r.onlyMailbox("elsewhere", "minute=1/60s") })
-	close(leave)
+	close(sender.leave)
 	(<-answer).is(t, 503, "relay-unavailable")
 	if r.used("middle@example.com") != 0 {
 		t.Error("the charge was not given back to the rules that charged it")

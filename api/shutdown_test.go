@@ -9,41 +9,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// gated is a relay that waits for leave to be closed, or for its request to be cut off.
-type gated struct {
-	entered, leave chan struct{}
-}
-
-func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
-
-func (g *gated) Begin(ctx context.Context, _, _ address.Address) (delivery.Transaction, error) {
-	return gatedTransaction{g, ctx}, nil
-}
-
-type gatedTransaction struct {
-	*gated
-	ctx context.Context
-}
-
-func (gatedTransaction) Abort() {}
-
-func (g gatedTransaction) Commit([]byte) (relay.Receipt, error) {
-	g.entered <- struct{}{}
-	select {
-	case <-g.leave:
-		return relay.Receipt{}, nil
-	case <-g.ctx.Done():
-		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: g.ctx.Err()}
-	}
-}
 
 // The server is not ready at once and accepts no new connections; requests in progress are finished.
 func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {

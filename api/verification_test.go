@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -166,8 +165,8 @@ func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
 	var codes []string
 	var fails error
 	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) {
-		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
-			codes = append(codes, sixDigits.FindString(string(m.Bytes)))
+		o.Relay = fakeSender(func(_ context.Context, text []byte) error {
+			codes = append(codes, sixDigits.FindString(string(text)))
 			journal.private(codes...)
 			return fails
 		})
