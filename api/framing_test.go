@@ -84,12 +84,3 @@ func TestFraming_Chunks_NextRequestAnswered(t *testing.T) {
 	sent.logged(t, fields{"from": "203.0.113.9"})
 	w.read("GET", "/livez").is(t, 200, "")
 }
-
-// HTTP/1.0 without a keep-alive is answered once.
-func TestFraming_HTTP10_AnsweredOnce(t *testing.T) {
-	r := newRig(t, setup{})
-	w := r.dial()
-	w.write("GET /livez HTTP/1.0\r\n\r\n" + livez)
-	w.answer("GET").is(t, 200, "")
-	w.ended(0)
-}
