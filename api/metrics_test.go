@@ -124,9 +124,7 @@ func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
 	}
 	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).says(t, fields{"status": 429.0, "rule": "visitors"})
 	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.8"`).is(t, 503, "relay-unavailable")
-	if r.used("x@example.com") != 0 {
-		t.Error("the mailbox was charged")
-	}
+	r.charged("x@example.com", 0)
 }
 
 // Two accounts at one host and port are one relay in the metrics, where a label must not repeat. An

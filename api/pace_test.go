@@ -76,9 +76,7 @@ func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
 			servertest.Eventually(t, "the send is queued", func() bool { return room(t, pace) == 4 })
 			r.shutdown()
 			(<-answer).is(t, tt.status, tt.name)
-			if used := r.used("queued@example.com"); used != tt.used {
-				t.Errorf("%d on record, want %d", used, tt.used)
-			}
+			r.charged("queued@example.com", tt.used)
 		})
 	}
 }

@@ -164,8 +164,7 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 			}
 		})
 	}})
-	c := r.dial()
-	c.write("POST /echo?x=1 HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+	c := r.dial("POST /echo?x=1 HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 	if got := c.answer("POST"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST /echo?x=1 this false" || got.header.Get("X-Request-Id") == "" {
 		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
 	}

@@ -317,6 +317,22 @@ func (r *rig) used(email string) int {
 	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
 }
 
+// charged fails the test unless the mailbox has so many sends on record.
+func (r *rig) charged(email string, want int) {
+	r.t.Helper()
+	if n := r.used(email); n != want {
+		r.t.Errorf("%s has %d sends on record, want %d", email, n, want)
+	}
+}
+
+// sent fails the test unless so many emails were sent.
+func (r *rig) sent(want int) {
+	r.t.Helper()
+	if n := len(r.box.List()); n != want {
+		r.t.Errorf("%d emails were sent, want %d", n, want)
+	}
+}
+
 type fields = map[string]any
 
 // says fails the test unless the answer has these fields; nil stands for null and for none.
