@@ -34,13 +34,9 @@ func TestReady_States_Answers(t *testing.T) {
 			return nil
 		}
 	}})
-	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready"}` {
-		t.Errorf("ready: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready"}`)
 	degraded = r.now.Load()
-	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}` {
-		t.Errorf("ready, degraded: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}`)
 	r.do("GET", "/admin/figures", opsKey, "").says(t, fields{"degraded_since": stamp(degraded)})
 	broken = true
 	got := r.do("GET", "/readyz", "", "")
@@ -49,17 +45,13 @@ func TestReady_States_Answers(t *testing.T) {
 		t.Errorf("the answer gives the cause away: %s", got.text)
 	}
 	got.logged(t, fields{"cause": "checking whether the stores are ready: " + fault.Error()})
-	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
-		t.Errorf("live: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/livez", "", "").reads(t, `{"status":"live"}`)
 }
 
 // The page shows every route and allows scripts of this server only.
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
-	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {
-		t.Error("/openapi.yaml is not openapi.yaml")
-	}
+	r.do("GET", "/openapi.yaml", "", "").reads(t, string(mailgate.OpenAPI))
 	got := r.do("GET", "/docs", "", "")
 	got.is(t, 200, "")
 	got.carries(t, map[string]string{"Content-Security-Policy": r.do("GET", "/admin", "", "").header.Get("Content-Security-Policy")})
@@ -181,9 +173,7 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 	c.write("GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-entered
 	r.shutdown()
-	if got := c.answer("GET"); got.status != 200 || got.text != "over" {
-		t.Errorf("answered %d %q", got.status, got.text)
-	}
+	c.answer("GET").reads(t, "over")
 }
 
 // A browser that asks for / lands on the documentation; a program gets the usual 404.

@@ -345,6 +345,14 @@ func (got reply) says(t testing.TB, want fields) {
 	}
 }
 
+// reads fails the test unless the answer has this text.
+func (got reply) reads(t testing.TB, want string) {
+	t.Helper()
+	if got.text != want {
+		t.Errorf("answered %d\n%s, want\n%s", got.status, got.text, want)
+	}
+}
+
 // logged fails the test unless the log has one line about the answer, with these fields; nil stands
 // for none.
 func (got reply) logged(t testing.TB, want fields) {

@@ -38,9 +38,7 @@ func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":60000},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
 		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"countdown":"` + got.token() + `"}`
-	if got.text != want {
-		t.Errorf("answered\n%s, want\n%s", got.text, want)
-	}
+	got.reads(t, want)
 	got.carries(t, map[string]string{
 		"Content-Type": "application/json", "Retry-After": "",
 		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400`,
@@ -63,9 +61,7 @@ func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":1},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
 		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"countdown":"` + got.token() + `","violated-policies":["minute"]}`
-	if got.text != want {
-		t.Errorf("answered\n%s, want\n%s", got.text, want)
-	}
+	got.reads(t, want)
 	got.carries(t, map[string]string{
 		"Content-Type": "application/problem+json", "Retry-After": "1",
 		"RateLimit": `"minute";r=0;t=1, "hour";r=4;t=3541, "day";r=9;t=86341`,
