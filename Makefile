@@ -66,7 +66,7 @@ bench: ## measures mailgate beside other programs and libraries, in minutes
 	cd bench && $(GO) run .
 
 pictures: ## draws the pictures of the README from the real pages
-	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures -count 1 -pictures
+	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures_Drawn -count 1 -pictures
 
 image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .

@@ -2,10 +2,10 @@ package mailgate_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/need"
 )
@@ -27,19 +26,8 @@ var (
 
 // pages are README.md and the pages of docs, by their names.
 func pages(t *testing.T) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, file := range append(files, "README.md") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[file] = string(text)
-	}
+	all := files(t, ".md")
+	maps.DeleteFunc(all, func(file, _ string) bool { return file != "README.md" && !strings.HasPrefix(file, "docs/") })
 	return all
 }
 
@@ -199,13 +187,7 @@ func (d devProcess) codeFor(t *testing.T, email string) string {
 
 func (d devProcess) get(t *testing.T, path string, into any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", d.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := http.Get(d.url + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,10 @@
 package cache
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -22,8 +20,10 @@ import (
 // logTo is a logger whose lines a test can read.
 func logTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
+// Keys are any bytes, and a path is whatever the file system takes.
 func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a?b#c%20 d")
+	keys := []string{"", "\x00", "a\x00b", "a", "\xff\xfe", "Ä", "/", "a/b", strings.Repeat("k", 1024), "'; --"}
 	var log bytes.Buffer
 	for round := range 3 {
 		s, err := Open(Options{Dir: dir, Sync: round == 1, Log: logTo(&log)})
@@ -31,10 +31,19 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := s.Table("t")
-		for i := range round {
-			expect(t, table, fmt.Sprint("key", i), "value")
+		seen := 0
+		if err := table.Each(ctx, func(key string, value []byte) bool {
+			seen++
+			return string(value) == fmt.Sprint(round-1, " of ", key)
+		}); err != nil || seen != len(keys)*min(round, 1) {
+			t.Errorf("round %d: visited %d of %d, %v", round, seen, len(keys), err)
 		}
-		put(t, table, fmt.Sprint("key", round), "value", never)
+		for _, key := range keys {
+			value := fmt.Sprint(round, " of ", key)
+			put(t, table, key, value, never)
+			s.records.(*disk).hot.Clear()
+			expect(t, table, key, value)
+		}
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -44,64 +53,7 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// Keys are any bytes, and a path is whatever the file system takes.
-func TestUpdate_OddKeysAndPath_AreKept(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a?b#c%20 d")
-	keys := []string{"", "\x00", "a\x00b", "a", "\xff\xfe", "Ä", "/", "a/b", strings.Repeat("k", 1024), "'; --"}
-	for range 2 {
-		s, err := Open(Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		table := s.Table("t")
-		for _, key := range keys {
-			put(t, table, key, "of "+key, never)
-			s.records.(*disk).hot.Clear()
-			expect(t, table, key, "of "+key)
-		}
-		seen := 0
-		if err := table.Each(ctx, func(key string, value []byte) bool {
-			seen++
-			return string(value) == "of "+key
-		}); err != nil || seen != len(keys) {
-			t.Errorf("visited %d of %d, %v", seen, len(keys), err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestOpen_DirectoryInUse_Refuses(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		open(t, Options{Dir: dir})
-		fmt.Println("holding")
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return
-	}
-	dir := t.TempDir()
-	other := servertest.Child(t, dir)
-	_, err := other.StdinPipe() // held open
-	out, err2 := other.StdoutPipe()
-	if err := errors.Join(err, err2, other.Start()); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "holding" {
-	}
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
-		t.Errorf("opened while another process has it: %v", err)
-	}
-	_ = other.Process.Kill()
-	_ = other.Wait()
-	s := open(t, Options{Dir: dir})
-	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
-		t.Errorf("opened twice: %v", err)
-	}
-	put(t, s.Table("t"), "key", "value", never)
-}
-
-func TestOpen_UnusablePath_NamesIt(t *testing.T) {
+func TestOpen_FileOrInUse_Refuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -109,14 +61,12 @@ func TestOpen_UnusablePath_NamesIt(t *testing.T) {
 	if _, err := Open(Options{Dir: file}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), file) {
 		t.Errorf("a file: %v", err)
 	}
-	dir := filepath.Join(t.TempDir(), "history")
-	open(t, Options{Dir: dir})
-	for _, name := range []string{"", lockName, databaseName, databaseName + logSuffix} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%q is open to others: %v, %v", name, info.Mode(), err)
-		}
+	dir := t.TempDir()
+	table := open(t, Options{Dir: dir}).Table("t")
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened twice: %v", err)
 	}
+	put(t, table, "key", "value", never)
 }
 
 // writeUntilKilled is a child that prints each key once its write is acknowledged.
@@ -136,31 +86,27 @@ func writeUntilKilled(t *testing.T, dir string) {
 	select {}
 }
 
-// killed leaves a directory behind as a process does that is killed, and returns the keys
-// that it acknowledged.
-func killed(t *testing.T, dir string, writes int) (keys []string) {
-	servertest.KillAfter(t, servertest.Child(t, dir), writes, func(line string) bool {
+// Damage is done to a directory that was closed, and to one of a process that was killed.
+func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
+	if dir := servertest.ChildDir(); dir != "" {
+		writeUntilKilled(t, dir)
+	}
+	whole, closed := t.TempDir(), t.TempDir()
+	var keys []string
+	servertest.KillAfter(t, servertest.Child(t, whole), 3000, func(line string) bool {
 		key, counts := strings.CutPrefix(line, "acknowledged ")
 		if counts {
 			keys = append(keys, key)
 		}
 		return counts
 	})
-	return keys
-}
-
-// Damage is done to a directory that was closed, and to one of a process that was killed.
-func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		writeUntilKilled(t, dir)
-	}
-	whole := t.TempDir()
-	keys := killed(t, whole, 3000)
-	closed := t.TempDir()
 	copyFiles(t, whole, closed)
 	s, err := Open(Options{Dir: closed})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, key := range keys { // undamaged, it has all that was acknowledged
+		expect(t, s.Table("t"), key, "of "+key)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -287,45 +233,33 @@ func TestOpen_WrittenInTheFuture_Warns(t *testing.T) {
 func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	now := newClock(0)
 	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
-	table := s.Table("t")
-	var group sync.WaitGroup
-	for w := range 4 {
-		group.Go(func() {
-			for i := range 200 {
-				put(t, table, fmt.Sprint("key", w, "-", i), "value", []int64{1000, never}[i%2])
-			}
-		})
-	}
-	group.Wait()
-	d := s.records.(*disk)
-	left := func() (n int) {
-		for from := ""; ; {
-			next, err := d.db.sweep(from, now.Load()-grace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if from = next; from == "" {
-				break
-			}
-		}
-		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
+	batched, wait := Batch(ctx)
+	for i := range 800 { // more than one sweep looks at
+		if err := s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }); err != nil {
 			t.Fatal(err)
 		}
-		return n
 	}
-	now.Store(1000 + grace - 1)
-	if n := left(); n != 800 {
-		t.Errorf("%d of 800 are left within the hour", n)
+	if err := wait(ctx); err != nil {
+		t.Fatal(err)
 	}
-	now.Store(1000 + grace)
-	if n := left(); n != 400 {
-		t.Errorf("%d of 400 are left after the hour", n)
-	}
-	for w := range 4 {
-		for i := 1; i < 200; i += 2 {
-			expect(t, table, fmt.Sprint("key", w, "-", i), "value")
+	d := s.records.(*disk)
+	for _, tt := range []struct{ at, left int64 }{{1000 + grace - 1, 800}, {1000 + grace, 400}} {
+		now.Store(tt.at)
+		from, more := "", true
+		for more {
+			var err error
+			if from, err = d.db.sweep(from, tt.at-grace); err != nil {
+				t.Fatal(err)
+			}
+			more = from != ""
+		}
+		var left int64
+		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
+			t.Errorf("%d are left at %d, want %d; %v", left, tt.at, tt.left, err)
 		}
 	}
+	d.hot.Clear()
+	expect(t, s.Table("t"), "key799", "value")
 }
 
 // hang holds up all writes until the function that it returns is called.
@@ -353,44 +287,33 @@ func appendTo(ctx context.Context, table *Table, key, text string) error {
 }
 
 // A write that hangs holds up a caller no longer than its context lasts, and later calls see what
-// it writes.
+// it writes. A step that changes nothing still waits for what it has seen.
 func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir()})
 	table := s.Table("t")
 	put(t, table, "key", "0", never)
 	release := hang(t, s)
-	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
-	defer end()
-	for name, err := range map[string]error{"update": appendTo(short, table, "key", "1"), "ready": s.Ready(short)} {
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
-			t.Errorf("%s: %v", name, err)
+	same := func(ctx context.Context) error {
+		return table.Update(ctx, "pending", func([]byte) ([]byte, int64) { return []byte("value"), never })
+	}
+	another := func(ctx context.Context) error { return appendTo(ctx, table, "key", "1") }
+	for i, call := range []func(ctx context.Context) error{same, another, s.Ready} {
+		for range 2 {
+			short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+			if err := call(short); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
+				t.Errorf("call %d: %v", i, err)
+			}
+			end()
 		}
 	}
-	expect(t, table, "key", "01")
+	expect(t, table, "key", "011")
 	release()
 	if err := appendTo(ctx, table, "key", "2"); err != nil {
 		t.Fatal(err)
 	}
 	s.records.(*disk).hot.Clear()
-	expect(t, table, "key", "012")
-}
-
-// A step that changes nothing still waits for what it has seen.
-func TestUpdate_SeesPendingValue_WaitsForIt(t *testing.T) {
-	s := open(t, Options{Dir: t.TempDir()})
-	table := s.Table("t")
-	release := hang(t, s)
-	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
-	defer end()
-	for range 2 {
-		if err := table.Update(short, "key", func([]byte) ([]byte, int64) { return []byte("value"), never }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		short, end = context.WithTimeout(ctx, 20*time.Millisecond)
-		defer end()
-	}
-	release()
-	put(t, table, "key", "value", never)
+	expect(t, table, "key", "0112")
+	expect(t, table, "pending", "value")
 }
 
 // The updates of a batch do not wait, and see each other; the batch waits for all.

@@ -5,9 +5,9 @@
 // A nil error means that the request was granted. Otherwise errors.As finds a [LimitError], which
 // says which limit was reached and how long to wait; an [APIError] for any other answer, such as
 // one of kind [CodeIncorrect]; or a [NetworkError] if there was no answer. An [UncertainError]
-// around one of these says that the request may have taken effect all the same. Without it
-// nothing was sent or counted, but for an APIError of kind [CodeIncorrect], [RecipientRejected]
-// or [DeliveryUnknown].
+// around one of these says that the request may have taken effect all the same. Without
+// an UncertainError nothing was sent or counted, except with an APIError of kind [CodeIncorrect],
+// [RecipientRejected] or [DeliveryUnknown].
 //
 // Error texts contain no key, no email address and nothing that the server wrote, so they may
 // be logged. Fields such as [APIError.Detail] are for people.

@@ -15,12 +15,12 @@ import (
 )
 
 // LimitError is the error when a limit was reached. Nothing was sent or counted, and asking has
-// not prolonged the wait. Rule, Limit and Wait are those that refuse longest: the rule is
-// "mailbox", another one of the operator's, the action's name, or "guesses" and "lookups" for the
-// limits of [Client.Verify] and [Client.Mailbox].
+// not prolonged the wait. Rule, Limit and Wait are those that refuse longest. Rule is
+// "mailbox" or another rule, the name of an action, or "guesses" or "lookups" for the limits of
+// [Client.Verify] and [Client.Mailbox].
 type LimitError struct {
 	Quota
-	Violated  []string // all limits that were reached; of other rules than the mailbox's as rule.limit
+	Violated  []string // all limits that were reached; those of rules other than mailbox as rule.limit
 	Detail    string   // for people, in English
 	RequestID string
 }

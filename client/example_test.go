@@ -41,7 +41,7 @@ func ExampleClient_Verify() {
 		fmt.Println(err)
 		return
 	}
-	code := server.code("dan@example.com") // as the visitor types it
+	code := server.Code("dan@example.com") // as the visitor types it
 	for range 2 {
 		err := gate.Verify(ctx, client.Guess{Email: "dan@example.com", Code: code})
 		var problem *client.APIError

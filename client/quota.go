@@ -30,7 +30,7 @@ type Limit struct {
 }
 
 // ForCountdown returns the JSON that a back end passes to its page, for the update method of the
-// element <mailgate-countdown>. Without an answer's quota it is null, which changes nothing there.
+// element <mailgate-countdown>. It is null if the answer had no quota; update then changes nothing.
 func (q *Quota) ForCountdown() json.RawMessage {
 	if q == nil || q.page == nil {
 		return json.RawMessage("null")

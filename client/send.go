@@ -69,7 +69,8 @@ func (c *Client) Verify(ctx context.Context, g Guess) error {
 	return err
 }
 
-// Mailbox returns what a send by this caller would be told now. It uses no quota of the mailbox.
+// Mailbox returns the limits of a mailbox, and how long its next email from this caller has to wait.
+// It uses no quota.
 func (c *Client) Mailbox(ctx context.Context, email string) (Quota, error) {
 	path, err := segment("email", email)
 	if err != nil {

@@ -1,90 +1,25 @@
 package client_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/client"
-	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
-const key = "Hush-7f3b-9d21-c460"
+const key = apitest.APIKey
 
-// server is a mailgate process with a relay that keeps what it is sent.
-type server struct {
-	URL   string
-	relay *sandbox.Server
-}
-
-var (
-	theServer = sync.OnceValue(startServer)
-	stopAll   = func() {}
-)
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	stopAll()
-	os.Exit(code)
-}
-
-// startServer builds mailgate and starts it with the default tiers and the action reply.
-func startServer() server {
-	dir := must(os.MkdirTemp("", "mailgate-client"))
-	stopAll = func() { os.RemoveAll(dir) }
-	binary, rules := filepath.Join(dir, "mailgate"), filepath.Join(dir, "rules.yaml")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/mailgate").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building mailgate: %v\n%s", err, out))
-	}
-	must(0, os.WriteFile(rules, []byte("actions:\n  - name: reply\n    limit: minute=1/60s\n"), 0o600))
-	relay := must(sandbox.Start(sandbox.Options{}))
-	cmd := exec.Command(binary, "serve")
-	cmd.Env = []string{
-		"MAILGATE_LISTEN=127.0.0.1:0", "MAILGATE_DATA_DIR=" + filepath.Join(dir, "data"), "MAILGATE_RULES=" + rules,
-		"MAILGATE_SMTP_URL=" + relay.URL(), "MAILGATE_API_KEYS=app:" + key, "MAILGATE_FROM=Acme <no-reply@acme.example>",
-	}
-	log := must(cmd.StderrPipe())
-	must(0, cmd.Start())
-	stopAll = func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-		relay.Close()
-		os.RemoveAll(dir)
-	}
-	served := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(log); lines.Scan(); {
-			var line struct{ Msg, Address string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-				served <- line.Address
-			}
-		}
-		close(served)
-	}()
-	select {
-	case address := <-served:
-		if address != "" {
-			return server{URL: "http://" + address, relay: relay}
-		}
-	case <-time.After(time.Minute):
-	}
-	stopAll()
-	panic("mailgate does not serve")
-}
+// theServer is the one that all tests share.
+var theServer = sync.OnceValue(func() *apitest.Server { return apitest.Start(nil) })
 
 func must[T any](value T, err error) T {
 	if err != nil {
@@ -92,21 +27,6 @@ func must[T any](value T, err error) T {
 	}
 	return value
 }
-
-// mails returns the texts sent to an address.
-func (s server) mails(to string) (texts []string) {
-	for _, mail := range s.relay.List() {
-		if len(mail.To) == 1 && strings.EqualFold(mail.To[0], to) {
-			texts = append(texts, mail.Text)
-		}
-	}
-	return texts
-}
-
-var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
-
-// code returns the one in the first mail to an address.
-func (s server) code(to string) string { return sixDigits.FindString(s.mails(to)[0]) }
 
 var addresses atomic.Int64
 

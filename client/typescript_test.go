@@ -35,33 +35,13 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 
 	s := theServer()
 	mails := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		json.NewEncoder(w).Encode(s.mails(r.FormValue("to")))
+		json.NewEncoder(w).Encode(s.Mails(r.FormValue("to")))
 	}))
 	t.Cleanup(mails.Close)
 	run(t, dir, []string{
 		"MAILGATE_URL=" + s.URL, "MAILGATE_KEY=" + key, "LOSING_URL=" + newFaults(t, s.URL, 2).URL, "MAILS_URL=" + mails.URL,
 		"MODEL=" + must(filepath.Abs("testdata/retries.json")),
 	}, "node", "--test", "test/client.test.mjs")
-}
-
-// Building leaves nothing that git would show, and nothing but the built files is packed.
-func TestTypeScript_Package_HasNoDependenciesAndLeavesNoFiles(t *testing.T) {
-	var about struct {
-		Files        []string
-		Dependencies map[string]string
-	}
-	must(0, json.Unmarshal(must(os.ReadFile("ts/package.json")), &about))
-	if len(about.Dependencies) > 0 || strings.Join(about.Files, " ") != "dist react.d.ts" {
-		t.Errorf("%+v", about)
-	}
-	for _, made := range []string{"ts/dist/mailgate.js", "ts/node_modules/x"} {
-		if err := exec.Command("git", "check-ignore", "-q", made).Run(); err != nil {
-			t.Errorf("git would show %s: %v", made, err)
-		}
-	}
-	if npmrc := must(os.ReadFile("ts/.npmrc")); !strings.Contains(string(npmrc), "package-lock=false") {
-		t.Errorf("npm would write a lock file: %s", npmrc)
-	}
 }
 
 // copyPackage copies the package without what was installed or built.

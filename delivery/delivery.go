@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -68,13 +67,9 @@ func (s *Service) Drain(last time.Time) {
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 
 // Verify checks what was typed as the code that was mailed to an address for a purpose, and
-// uses it up if it is right. The error is an *Error. It needs Options.Codes.
+// uses it up if it is right. It needs Options.Codes.
 func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
-	outcome, err := s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
-	if err != nil {
-		return outcome, failure(fmt.Errorf("verifying a code: %w", err))
-	}
-	return outcome, nil
+	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 }
 
 // recipient is whose codes those mailed to an address are. They prove this spelling alone.

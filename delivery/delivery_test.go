@@ -169,6 +169,49 @@ func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
 	}
 }
 
+// What a send does not need while a relay is slow is freed before the relay is asked.
+func TestSend_Admitted_DecidedBeforeTheRelayIsAsked(t *testing.T) {
+	b := newBench(t)
+	q, _ := b.send()
+	q.Decided = func() { b.relay.begin = &relay.Error{Outcome: relay.Rejected} }
+	if _, err := b.Attempt(t.Context(), "r").Send(q); kindOf(err) != Rejected {
+		t.Errorf("%v: the relay was asked before", err)
+	}
+}
+
+// A store that takes a step and fails with its error, if there is one.
+type unheard struct {
+	keyed.Store
+	err   error
+	steps int
+}
+
+func (u *unheard) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	u.steps++
+	alone, err := u.Store.Update(ctx, key, step)
+	return alone, errors.Join(err, u.err)
+}
+
+// A key that may have been begun unheard is freed; where certainly nothing was recorded, the
+// store is left alone.
+func TestBegin_ReplyLost_KeyIsFreed(t *testing.T) {
+	for _, tt := range []struct {
+		err   error
+		steps int
+	}{{throttle.ErrUnavailable, 2}, {errors.Join(throttle.ErrUnavailable, throttle.ErrUnchanged), 1}} {
+		b := newBench(t)
+		store := &unheard{keyed.Local(b.store.Table("requests"), b.now.Load), tt.err, 0}
+		b.Service.o.Requests = idempotency.New(store, lease)
+		if _, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); kindOf(err) != Storage || store.steps != tt.steps {
+			t.Errorf("%v after %d steps, want %d", err, store.steps, tt.steps)
+		}
+		store.err = nil
+		if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); tt.steps == 2 && next == nil {
+			t.Errorf("the key is not free: %v", err)
+		}
+	}
+}
+
 func kindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

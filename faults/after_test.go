@@ -2,11 +2,8 @@ package faults_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
@@ -70,32 +67,20 @@ func (l *load) mailboxesToCheck(most int) (mailboxes []string) {
 	return mailboxes
 }
 
-// searchLogs looks for what no log may hold. Codes it looks for in those of the nodes alone:
-// Redis logs numbers, such as offsets, and some are a code by chance.
-func (s *rig) searchLogs() []judge.Violation {
+// searchLogs looks for what no log may hold.
+func (s *rig) searchLogs() (found []judge.Violation) {
 	s.relays.mu.Lock()
 	for code := range s.relays.everyCode {
 		s.load.hide(code)
 	}
 	s.relays.mu.Unlock()
 	s.load.hide(inEverySecret)
-	words := maps.Clone(s.load.secret)
-	maps.DeleteFunc(words, func(word string, _ bool) bool { return strings.Trim(word, "0123456789") == "" })
-	logs := map[string]string{}
 	for _, n := range s.nodes {
-		logs[fmt.Sprintf("node %d", n.number)] = n.logFile
-	}
-	return append(s.search(s.redisLogs(), words), s.search(logs, s.load.secret)...)
-}
-
-// search looks for these words in the logs of programs.
-func (s *rig) search(logs map[string]string, secret map[string]bool) (found []judge.Violation) {
-	for program, name := range logs {
-		file, err := os.Open(name)
+		file, err := os.Open(n.logFile)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		violations, err := judge.Log(program, file, secret)
+		violations, err := judge.Log(fmt.Sprintf("node %d", n.number), file, s.load.secret)
 		file.Close()
 		if err != nil {
 			s.t.Error(err)
@@ -103,31 +88,4 @@ func (s *rig) search(logs map[string]string, secret map[string]bool) (found []ju
 		found = append(found, violations...)
 	}
 	return found
-}
-
-// redisLogs are the logs of the servers that hold something.
-func (s *rig) redisLogs() map[string]string {
-	masters, replicas := s.servers()
-	logs := map[string]string{}
-	for _, server := range slices.Concat(masters, replicas) {
-		logs["redis at "+server.Addr] = filepath.Join(server.Dir, "redis.log")
-	}
-	return logs
-}
-
-// logged is what the nodes have said of themselves.
-func (s *rig) logged() string {
-	var told strings.Builder
-	for _, n := range s.nodes {
-		text, err := os.ReadFile(n.logFile)
-		if err != nil {
-			s.t.Error(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			if !strings.Contains(line, `"msg":"request"`) {
-				fmt.Fprintf(&told, "node %d: %s", n.number, line)
-			}
-		}
-	}
-	return told.String()
 }

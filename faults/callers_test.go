@@ -48,14 +48,12 @@ func (r *reply) kind() string {
 }
 
 // A caller asks nodes, with connections of its own.
-type caller struct{ http *http.Client }
+type caller struct{ *http.Client }
 
 func newCaller() *caller {
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
 	return &caller{&http.Client{Transport: transport, Timeout: answerPatience}}
 }
-
-func (c *caller) closeIdle() { c.http.CloseIdleConnections() }
 
 // ask sends one request, once.
 func (c *caller) ask(method, url, body, key string) (r reply) {
@@ -73,7 +71,7 @@ func (c *caller) ask(method, url, body, key string) (r reply) {
 	if key != "" {
 		request.Header.Set("Idempotency-Key", `"`+key+`"`)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.Do(request)
 	if err != nil {
 		return reply{err: err}
 	}

@@ -3,17 +3,14 @@ package faults_test
 import (
 	"context"
 	"math"
-	"os"
-	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // effect is what shows that a fault reached the programs. It is made before the fault; what it
@@ -46,8 +43,16 @@ func answers(shows func(*judge.Call) bool) effect {
 		return func() bool {
 			s.load.mu.Lock()
 			defer s.load.mu.Unlock()
-			return count(s.load.calls, func(c *judge.Call) bool { return c.Span.To >= since && shows(c) }) > 0
+			return slices.ContainsFunc(s.load.calls, func(c judge.Call) bool { return c.Span.To >= since && shows(&c) })
 		}
+	}
+}
+
+// counts is an effect that a count shows, once it has grown by so much.
+func counts(by int, count func(*rig) int) effect {
+	return func(s *rig) func() bool {
+		before := count(s)
+		return func() bool { return count(s) >= before+by }
 	}
 }
 
@@ -70,59 +75,40 @@ func misdates(s *rig) func() bool {
 }
 
 // troubles: more tries at the first relay have failed than one cut can explain.
-func troubles(s *rig) func() bool {
-	failed := func() (n float64) {
-		for _, one := range s.nodes {
-			samples, _ := samplesOf(s.caller, one) // without an answer there is no figure
-			for sample, value := range samples {
-				if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
-					strings.Contains(sample, s.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
-					n += value
-				}
+var troubles = counts(3, func(s *rig) (failed int) {
+	for _, one := range s.nodes {
+		all, _ := metricsOf(s.caller, one) // without an answer there is none
+		for sample, value := range all {
+			if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
+				strings.Contains(sample, s.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
+				failed += int(value)
 			}
 		}
-		return n
 	}
-	before := failed()
-	return func() bool { return failed() >= before+3 }
-}
+	return failed
+})
 
 // logs is an effect that a node logs.
 func logs(words string) effect {
-	return func(s *rig) func() bool {
-		told := func() (n int) {
-			for _, one := range s.nodes {
-				text, err := os.ReadFile(one.logFile)
-				if err != nil {
-					s.t.Error(err)
-				}
-				n += strings.Count(string(text), words)
-			}
-			return n
+	return counts(1, func(s *rig) (n int) {
+		for _, one := range s.nodes {
+			n += strings.Count(one.logged(), words)
 		}
-		before := told()
-		return func() bool { return told() > before }
-	}
+		return n
+	})
 }
 
 // losesReplies: the proxy has lost a reply that a node waited for.
-func losesReplies(s *rig) func() bool {
-	before := s.proxy.Lost()
-	return func() bool { return s.proxy.Lost() > before }
-}
+var losesReplies = counts(1, func(s *rig) int { return s.proxy.Lost() })
 
 // errs is an effect that servers count: errors of these kinds that they answered with.
 func errs(errors ...string) effect {
-	return func(s *rig) func() bool {
-		before := s.refused(errors...)
-		return func() bool { return s.refused(errors...) > before }
-	}
+	return counts(1, func(s *rig) int { return s.refused(errors...) })
 }
 
 // refused is how often servers have answered with an error of these kinds.
 func (s *rig) refused(errors ...string) (n int) {
-	masters, _ := s.servers()
-	for _, server := range masters {
+	for _, server := range s.masters {
 		for _, one := range errors {
 			n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
 		}
@@ -130,29 +116,12 @@ func (s *rig) refused(errors ...string) (n int) {
 	return n
 }
 
-// servers are those that nodes ask when there is no fault, and their replicas.
-func (s *rig) servers() (masters, replicas []*redistest.Server) {
-	switch {
-	case s.cluster != nil:
-		return s.cluster.Masters, s.cluster.Replicas
-	case s.sentinel != nil:
-		return []*redistest.Server{s.sentinel.Master}, []*redistest.Server{s.sentinel.Replica}
-	case s.alone != nil:
-		return []*redistest.Server{s.alone}, nil
-	}
-	return nil, nil
-}
-
 // promotes: a server that was a replica decides.
 func promotes(s *rig) func() bool {
-	_, replicas := s.servers()
 	return func() bool {
-		for _, server := range replicas {
-			if infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.replicas, func(server *redistest.Server) bool {
+			return infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0
+		})
 	}
 }
 
@@ -180,51 +149,4 @@ func infoOf(server *redistest.Server, section, words string) int {
 	}
 	n, _ := strconv.Atoi(found[1]) // digits
 	return n
-}
-
-// Where there is no fault, no kind has an effect, and that is a violation. Kinds on the same store
-// are run together.
-func TestAwaitEffect_NoFault_IsViolation(t *testing.T) {
-	if *seeds == 0 {
-		t.Skip("make test runs it, with -seeds")
-	}
-	byStore := map[uintptr][]*kind{}
-	for _, k := range kinds {
-		store := reflect.ValueOf(k.store).Pointer()
-		byStore[store] = append(byStore[store], k)
-	}
-	for _, some := range byStore {
-		t.Run(some[0].name, func(t *testing.T) {
-			t.Parallel()
-			var found []judge.Violation
-			for range 3 { // an overloaded machine has effects as well, but not each time
-				if found = withoutFault(t, some); len(found) == len(some) {
-					return
-				}
-			}
-			t.Errorf("of %d kinds without a fault these had no effect: %v", len(some), found)
-		})
-	}
-}
-
-// withoutFault runs without a fault, and returns which kinds had no effect.
-func withoutFault(t *testing.T, some []*kind) []judge.Violation {
-	calm := *some[0]
-	calm.within = nil
-	s := newRig(t, &calm, policies[1], 1, short)
-	s.shape.effect = 0
-	s.begin()
-	servertest.Eventually(t, "all scripts to be loaded", func() bool { return s.relays.count() >= 60 })
-	seen := make([]func() bool, len(some))
-	for i, k := range some {
-		seen[i] = k.effect(s)
-	}
-	servertest.Eventually(t, "emails to be sent", func() bool { return s.relays.count() >= 100 })
-	for i, k := range some {
-		s.awaitEffect(k, seen[i])
-	}
-	s.load.stop()
-	s.stopCollecting()
-	s.stopWatching()
-	return s.noEffect
 }

@@ -1,9 +1,6 @@
 package faults_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -13,98 +10,80 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// figuresOf are a node's metrics, each summed over its labels.
-func figuresOf(c *caller, n *node) (map[string]float64, error) {
-	samples, err := samplesOf(c, n)
-	all := map[string]float64{}
-	for sample, value := range samples {
-		name, _, _ := strings.Cut(sample, "{")
-		all[name] += value
-	}
-	return all, err
-}
+// metrics are the figures of a node, by their names and labels.
+type metrics map[string]float64
 
-// samplesOf are a node's metrics, under their names and labels.
-func samplesOf(c *caller, n *node) (map[string]float64, error) {
+// beside is the name of a figure that metricsOf adds: the goroutines beside those of connections.
+const beside = "goroutines"
+
+func metricsOf(c *caller, n *node) (metrics, error) {
 	r := c.ask("GET", *n.url.Load()+"/metrics", "", "")
 	if r.status != 200 {
 		return nil, fmt.Errorf("the metrics of node %d: %d, %w", n.number, r.status, r.err)
 	}
-	all := map[string]float64{}
-	for lines := bufio.NewScanner(bytes.NewReader(r.text)); lines.Scan(); {
-		line := lines.Text()
-		space := strings.LastIndexByte(line, ' ')
-		if strings.HasPrefix(line, "#") || space < 0 {
-			continue
-		}
-		if value, err := strconv.ParseFloat(line[space+1:], 64); err == nil {
+	all := metrics{}
+	for line := range strings.Lines(string(r.text)) {
+		line = strings.TrimSpace(line)
+		space := max(0, strings.LastIndexByte(line, ' '))
+		if value, err := strconv.ParseFloat(strings.TrimSpace(line[space:]), 64); err == nil {
 			all[line[:space]] = value
 		}
 	}
+	all[beside] = all["go_goroutines"] - all["mailgate_http_connections"]
 	return all, nil
 }
 
-// held are the figures that must come back to where they were, and how far from there
-// they may be: connections to relays and to Redis are kept for the next email, and the race
-// detector keeps what it needed when most goroutines were at work, which the heap does not.
-var held = []struct {
-	name  string
-	slack float64
-}{
-	{"process_open_fds", 40},
-	{"mailgate_http_connections", 1},
-	{"mailgate_relay_connections", 16}, // of two relays
-	{"mailgate_relay_waiting", 0},
-	{heap, 32 << 20},
-	{"process_resident_memory_bytes", 500 << 20},
+// sum is that of a metric over its labels.
+func (m metrics) sum(name string) (n float64) {
+	for sample, value := range m {
+		if of, _, _ := strings.Cut(sample, "{"); of == name {
+			n += value
+		}
+	}
+	return n
 }
 
-const (
-	heap = "go_memstats_heap_inuse_bytes"
-	// floodHeap is what the buffers of a flood's connections may keep of the heap: two garbage
-	// collections free them, and an idle node is slow to have two.
-	floodHeap = 96 << 20
-	// redisSlack is how many connections more than at first the nodes may keep to Redis.
-	redisSlack = 48
-	// goroutinesSlack is how many goroutines a node may have more than before the load, beside
-	// those of its connections: some begin with the first call to each Redis server, and asking
-	// for the figures has one or two.
-	goroutinesSlack = 8
+// held is a figure that must come back to where it was, and how far from there it may be.
+type held struct {
+	name  string
+	slack float64
+}
+
+const heap = "go_memstats_heap_inuse_bytes"
+
+var (
+	// resources: connections to relays and to Redis are kept for the next email, and the race
+	// detector keeps what it needed when most goroutines were at work, which the heap does not.
+	resources = []held{
+		{"process_open_fds", 40},
+		{"mailgate_http_connections", 1},
+		{"mailgate_relay_connections", 16}, // of two relays
+		{"mailgate_relay_waiting", 0},
+		{heap, 32 << 20},
+		{"process_resident_memory_bytes", 500 << 20},
+	}
+	// goroutines: some begin with the first call to each Redis server, and asking for the figures
+	// has one or two.
+	goroutines = []held{{beside, 8}}
 )
 
-// figures are those of every node, and the connections of Redis.
-func (s *rig) figures() (all []judge.Figure) {
+// floodHeap is what the buffers of a flood's connections may keep of the heap: two garbage
+// collections free them, and an idle node is slow to have two.
+const floodHeap = 96 << 20
+
+// figures are these, of every node.
+func (s *rig) figures(of []held) (all []judge.Figure) {
 	for _, n := range s.nodes {
-		figures, err := figuresOf(s.caller, n)
+		m, err := metricsOf(s.caller, n)
 		if err != nil {
 			s.t.Error(err)
 		}
-		for _, h := range held {
+		for _, h := range of {
 			if h.name == heap && s.flooding.Load() > 0 {
 				h.slack += floodHeap
 			}
-			all = append(all, judge.Figure{Name: fmt.Sprintf("%s of node %d", h.name, n.number), Value: figures[h.name], Slack: h.slack})
+			all = append(all, judge.Figure{Name: fmt.Sprintf("%s of node %d", h.name, n.number), Value: m.sum(h.name), Slack: h.slack})
 		}
-	}
-	if s.alone != nil {
-		clients, err := s.alone.Client().ClientList(context.Background()).Result()
-		if err != nil {
-			s.t.Error(err)
-		}
-		all = append(all, judge.Figure{Name: "connections of Redis", Value: float64(strings.Count(clients, "\n")), Slack: redisSlack})
-	}
-	return all
-}
-
-// goroutines are how many each node has beside those of its connections.
-func (s *rig) goroutines() (all []judge.Figure) {
-	for _, n := range s.nodes {
-		figures, err := figuresOf(s.caller, n)
-		if err != nil {
-			s.t.Error(err)
-		}
-		beside := figures["go_goroutines"] - figures["mailgate_http_connections"]
-		all = append(all, judge.Figure{Name: fmt.Sprintf("goroutines of node %d", n.number), Value: beside, Slack: goroutinesSlack})
 	}
 	return all
 }
@@ -116,8 +95,8 @@ const idleWithin = 45 * time.Second
 // leftovers compares the figures with those before the load, once there was time for it to go.
 func (s *rig) leftovers() []judge.Violation {
 	found := awaitNone(func() []judge.Violation {
-		s.caller.closeIdle()
-		return judge.Leftovers(s.figuresBefore, s.figures())
+		s.caller.CloseIdleConnections()
+		return judge.Leftovers(s.figuresBefore, s.figures(resources))
 	})
 	// A goroutine that has served a connection waits for the next for up to 20 s. Idle
 	// connections give all of them one, so that the run need not wait.
@@ -128,16 +107,22 @@ func (s *rig) leftovers() []judge.Violation {
 		}
 	}()
 	return append(found, awaitNone(func() []judge.Violation {
-		left := judge.Leftovers(s.goroutinesBefore, s.goroutines())
-		if left != nil && len(idle) < maxIdle*len(s.nodes) {
-			idle = append(idle, s.idleConns()...)
+		left := judge.Leftovers(s.goroutinesBefore, s.figures(goroutines))
+		for _, n := range s.nodes {
+			for range some {
+				if left != nil && len(idle) < maxIdle*len(s.nodes) {
+					idle = append(idle, n.dial())
+				}
+			}
 		}
 		return left
 	})...)
 }
 
-// maxIdle is more connections than a node can have served at once in any run.
-const maxIdle = 2500
+const (
+	some    = 64   // connections to a node at a time
+	maxIdle = 2500 // more than a node can have served at once in any run
+)
 
 // awaitNone looks until nothing is found or the time is over.
 func awaitNone(look func() []judge.Violation) []judge.Violation {
@@ -149,31 +134,13 @@ func awaitNone(look func() []judge.Violation) []judge.Violation {
 	}
 }
 
-// idleConns makes some more connections to every node.
-func (s *rig) idleConns() (all []net.Conn) {
-	const some = 64
-	for _, n := range s.nodes {
-		for range some {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://"))
-			if err != nil {
-				s.t.Error(err)
-				return all
-			}
-			all = append(all, conn)
-		}
-	}
-	return all
-}
-
 // awaitEmptyJournals waits until every node has told the store all: a key whose attempt was killed
 // is in flight until its lease ends after 30 s.
 func (s *rig) awaitEmptyJournals() []judge.Violation {
-	c := newCaller()
-	defer c.closeIdle()
 	return awaitNone(func() (left []judge.Violation) {
 		for _, n := range s.nodes {
-			figures, err := figuresOf(c, n)
-			if entries := figures["mailgate_store_journal"]; err != nil || entries != 0 {
+			m, err := metricsOf(s.caller, n)
+			if entries := m.sum("mailgate_store_journal"); err != nil || entries != 0 {
 				left = append(left, judge.Violation{Rule: "journal", What: fmt.Sprintf("node %d has %g operations in its journal, %v", n.number, entries, err)})
 			}
 		}

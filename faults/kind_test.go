@@ -16,13 +16,10 @@ type kind struct {
 	environ []string               // further settings
 	within  func(*rig) []string    // a command that runs each node
 	program func() (string, error) // another build of mailgate
-	tls     bool                   // the relay is spoken to under TLS
-	spare   bool                   // another relay is behind it, whatever the seed says
 	solo    bool                   // it leaves no time on the machine for other runs
 
 	terms judge.Terms
-	// hold is how long the fault lasts, where it is not as long as the shape has it.
-	hold func(shape) time.Duration
+	brief bool // the fault is over once injected
 	// rest is how much longer than usual nodes may take to be healthy after the repair, such as
 	// while a relay's circuit breaker is open.
 	rest func(held time.Duration) time.Duration
@@ -45,16 +42,12 @@ type shape struct {
 	effect time.Duration // how much longer the fault lasts, at most, until it is seen
 	after  time.Duration // of the load, when all nodes are healthy again
 	looks  int           // mailboxes that are looked at in the end, at most
-	full   bool
 }
 
 var (
 	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, effect: 15 * time.Second, after: 700 * time.Millisecond, looks: 40}
-	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, effect: 15 * time.Second, after: 3 * time.Second, looks: 400, full: true}
+	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, effect: 15 * time.Second, after: 3 * time.Second, looks: 400}
 )
-
-// noTime is for faults that are over once injected.
-func noTime(shape) time.Duration { return 0 }
 
 // noRepair is for faults that need none.
 func noRepair() {}

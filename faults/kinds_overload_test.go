@@ -18,8 +18,9 @@ import (
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
 // must not decide without Redis: a mailbox, or an Idempotency-Key, gets one email at most.
 var overloadKinds = []*kind{
-	overload("flood-without-key", flooded, flood(1500, "", "GET /metrics", "GET /docs", "GET /openapi.yaml", "GET /countdown.js",
-		"GET /countdown/abc", "GET /admin", "GET /readyz", "GET /nowhere")),
+	overload("flood-metrics", flooded, flood(200, "", "GET /metrics")),
+	overload("flood-pages", flooded, flood(600, "", "GET /docs", "GET /openapi.yaml", "GET /countdown.js", "GET /admin", "GET /readyz", "GET /nowhere")),
+	overload("flood-countdown", flooded, flood(1500, "", "GET /countdown/abc")),
 	overload("flood-key", flooded, flood(300, floodKey, "POST /verify-code")),
 	overload("pause", slow, (*rig).pauseNodes),
 	yielding(overload("neighbour", slow, (*rig).takeProcessors)),
@@ -32,7 +33,7 @@ const floodKey = "flood-Hush-7f3b-9d21-c460"
 // to read a request closes its connection, so some calls may have no answer.
 func overload(name string, seen effect, inject func(*rig) func()) *kind {
 	return &kind{
-		name: name, store: onRedis, solo: true, hold: noTime, effect: seen, inject: inject,
+		name: name, store: onRedis, solo: true, brief: true, effect: seen, inject: inject,
 		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
 	}
@@ -132,10 +133,7 @@ func (s *rig) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, reque
 }
 
 // flooded: the flood was answered.
-func flooded(s *rig) func() bool {
-	before := s.flooding.Load()
-	return func() bool { return s.flooding.Load() > before }
-}
+var flooded = counts(1, func(s *rig) int { return int(s.flooding.Load()) })
 
 // slow: an answer took longer than any does on a machine with time for it.
 var slow = answers(func(c *judge.Call) bool { return c.Span.To-c.Span.From >= 200 })

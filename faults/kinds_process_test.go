@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
@@ -74,7 +73,7 @@ func (s *rig) filesOf(n *node) int {
 // takeFiles leaves a node no more files than it has open when its callers reconnect.
 func (s *rig) takeFiles() func() {
 	victim := s.node(s.rng)
-	s.caller.closeIdle()
+	s.caller.CloseIdleConnections()
 	open := s.filesOf(victim)
 	for range 20 { // it may be closing those that hung up
 		time.Sleep(50 * time.Millisecond)
@@ -83,11 +82,7 @@ func (s *rig) takeFiles() func() {
 	s.limitFiles(victim, open)
 	var conns []net.Conn
 	for range 16 { // the load may be content with the connections that it has
-		conn, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		conns = append(conns, conn)
+		conns = append(conns, victim.dial())
 	}
 	return func() {
 		s.limitFiles(victim, 4096)

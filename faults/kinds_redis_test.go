@@ -29,15 +29,15 @@ var (
 
 // redisKinds are the faults of Redis and of the way there.
 var redisKinds = []*kind{
-	{name: "cluster-promotion", store: onCluster, terms: forgets, hold: noTime, effect: promotes, inject: (*rig).killMaster},
-	{name: "cluster-stopped", store: onCluster, terms: forgets, hold: longStop, effect: degrades, inject: (*rig).pauseMaster},
-	{name: "cluster-slot-moves", store: onCluster, terms: quiet, hold: noTime, effect: errs(moving...), inject: (*rig).moveSlots},
-	{name: "sentinel-failover", store: onSentinel, terms: forgets, hold: noTime, effect: promotes, inject: (*rig).failOver},
+	{name: "cluster-promotion", store: onCluster, terms: forgets, brief: true, effect: promotes, inject: (*rig).killMaster},
+	{name: "cluster-stopped", store: onCluster, terms: forgets, effect: degrades, inject: (*rig).pauseMaster},
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, brief: true, effect: errs(moving...), inject: (*rig).moveSlots},
+	{name: "sentinel-failover", store: onSentinel, terms: forgets, brief: true, effect: promotes, inject: (*rig).failOver},
 	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, effect: lagsBehind, inject: (*rig).pauseReplica},
 	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, effect: noStore, inject: (*rig).pauseReplica},
 	{name: "redis-killed", store: onRedis, terms: away, effect: degrades, inject: (*rig).killRedis},
 	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, effect: noStore, inject: (*rig).killRedis},
-	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, effect: degrades, inject: (*rig).pauseRedis},
+	{name: "redis-stopped", store: onRedis, terms: hangs, effect: degrades, inject: (*rig).pauseRedis},
 	{name: "redis-partition", store: behindProxy, terms: hangs, effect: degrades, inject: proxied((*redistest.FaultyProxy).Swallow)},
 	{name: "redis-refused", store: behindProxy, terms: away, effect: degrades, inject: proxied((*redistest.FaultyProxy).Refuse)},
 	{name: "redis-reply-cut", store: behindProxy, terms: late, effect: losesReplies,
@@ -47,20 +47,11 @@ var redisKinds = []*kind{
 	{name: "redis-script-flush", store: onRedis, terms: quiet, effect: errs("NOSCRIPT"), inject: (*rig).flushScripts},
 	{name: "redis-full", store: onRedis, terms: away, effect: degrades, inject: configured("maxmemory")},
 	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades, inject: configured("min-replicas-to-write")},
-	{name: "redis-auth", store: withPassword, terms: away, effect: degrades, inject: (*rig).changePassword},
 	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff, inject: (*rig).setRedisClock},
 }
 
 // moving are the answers that tell callers of a slot that it is elsewhere.
 var moving = []string{"MOVED", "ASK"}
-
-// longStop is for a server that is stopped for long.
-func longStop(sh shape) time.Duration {
-	if sh.full {
-		return 20 * time.Second
-	}
-	return sh.hold
-}
 
 func (s *rig) killRedis() func() {
 	s.alone.Kill()
@@ -109,31 +100,6 @@ func configured(setting string) func(*rig) func() {
 func (s *rig) tell(command ...any) {
 	if err := s.alone.Client().Do(context.Background(), command...).Err(); err != nil {
 		s.t.Fatalf("%v: %v", command, err)
-	}
-}
-
-// withPassword is a single server that asks for a password.
-func withPassword(s *rig) []string {
-	s.alone = redistest.Alone(s.t, "requirepass Hush-before")
-	return inRedis(s.alone.URL())
-}
-
-// changePassword has the server ask for another password, also on open connections.
-func (s *rig) changePassword() func() {
-	ctx := context.Background()
-	connection := s.alone.Client().Conn() // its password is still the right one
-	change := func(to string) {
-		if err := connection.ConfigSet(ctx, "requirepass", to).Err(); err != nil {
-			s.t.Error(err)
-		}
-		if err := connection.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
-			s.t.Error(err)
-		}
-	}
-	change("Hush-after")
-	return func() {
-		change("Hush-before")
-		connection.Close()
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 var (
@@ -13,9 +12,6 @@ var (
 	noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
 	// rejected are those of a relay that refuses emails for good.
 	rejected = append([]string{"recipient-rejected"}, noRelay...)
-	// spared are those where another relay is handed all that the first does not take. What was
-	// on its way when that one cut its connections may have left.
-	spared = []string{"delivery-unknown"}
 )
 
 // everyStep are the steps at which a relay can refuse a client. That says nothing about the
@@ -34,9 +30,6 @@ func relayKinds() []*kind {
 		{name: "relay-421", inject: plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
 		{name: "relay-5xx", terms: judge.Terms{Fails: rejected}, inject: plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
 		{name: "relay-barred", inject: plays(fault.Barred, everyStep...)},
-		{name: "relay-barred-spare", spare: true, terms: judge.Terms{Fails: spared}, inject: plays(fault.Barred, everyStep...)},
-		{name: "relay-no-starttls", tls: true, inject: (*rig).stripSTARTTLS},
-		{name: "relay-bad-certificate", tls: true, inject: (*rig).showBadCertificate},
 	}
 	for _, k := range all {
 		k.store, k.effect, k.rest = onRedis, troubles, relayRest
@@ -62,36 +55,13 @@ func relayRest(held time.Duration) time.Duration {
 func plays(how fault.Kind, steps ...fault.Step) func(*rig) func() {
 	return func(s *rig) func() {
 		at := steps[s.rng.IntN(len(steps))]
-		return s.play(fault.Script{At: at, Kind: how, DripEvery: time.Second}, at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0)
-	}
-}
-
-// play gives the relay a script, and may cut its connections. The repair acts as a relay that was
-// restarted.
-func (s *rig) play(script fault.Script, cut bool) (repair func()) {
-	s.relays.first.Play(script)
-	if cut {
-		s.relays.first.Cut()
-	}
-	return func() {
-		script := fault.Script{}
-		if s.trust != nil {
-			script.TLS = s.certificate()
+		s.relays.first.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
+		if at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0 {
+			s.relays.first.Cut()
 		}
-		s.relays.first.Play(script)
-		s.relays.first.Cut()
+		return func() { // as a relay that was restarted
+			s.relays.first.Play(fault.Script{})
+			s.relays.first.Cut()
+		}
 	}
-}
-
-func (s *rig) stripSTARTTLS() func() {
-	return s.play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true}, true)
-}
-
-// showBadCertificate presents one that has expired, or is not trusted.
-func (s *rig) showBadCertificate() func() {
-	by, until := s.trust, time.Now().UnixMilli()-60_000
-	if s.rng.IntN(2) == 0 {
-		by, until = servertest.NewAuthority(s.t), until+3_600_000
-	}
-	return s.play(fault.Script{TLS: signed(by, until)}, true)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -20,20 +19,17 @@ type load struct {
 	token string     // in every name of this run
 	made  int        // names so far
 	ends  sync.WaitGroup
-	halt  func()
+
+	recent []repeatable
 
 	mu     sync.Mutex
 	calls  []judge.Call
 	secret map[string]bool // words that may be in no log
-	recent []repeatable
-	takes  []taken
+	takes  int             // the first of the calls that may be a take to give back
 }
 
 // A repeatable is a request with a key.
 type repeatable struct{ mailbox, key, body string }
-
-// taken is a take of an action that may be given back.
-type taken struct{ subject, id string }
 
 const (
 	hotMailboxes = 12
@@ -46,15 +42,6 @@ func newLoad(s *rig, seed uint64) *load {
 		rig: s, rng: rand.New(rand.NewPCG(seed, 1)),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
-}
-
-// run begins so many requests a second until stop.
-func (l *load) run(rate int) { l.halt = repeat(time.Second/time.Duration(rate), l.begin) }
-
-// stop begins nothing more, and returns when all has been answered.
-func (l *load) stop() {
-	l.halt()
-	l.ends.Wait()
 }
 
 // begin begins what is next in the mix.
@@ -124,27 +111,20 @@ func (l *load) send(n *node, mailbox, key string) {
 	l.ends.Go(func() { l.sendNow(n, mailbox, key, body) })
 }
 
-func (l *load) sendNow(n *node, mailbox, key, body string) (reply, judge.Call) {
-	return l.ask(n, http.MethodPost, "/send-code", body, judge.Call{For: judge.Send, Subject: mailbox, Key: key})
+func (l *load) sendNow(n *node, mailbox, key, body string) judge.Call {
+	return l.ask(n, "POST", "/send-code", body, judge.Call{For: judge.Send, Subject: mailbox, Key: key})
 }
 
 // repeat sends with a key: a new one, twice at once by two nodes, or one of before.
 func (l *load) repeat(n *node) {
-	l.mu.Lock()
-	known := len(l.recent)
-	l.mu.Unlock()
-	if known > 0 && l.rng.IntN(2) == 0 {
-		l.mu.Lock()
+	if known := len(l.recent); known > 0 && l.rng.IntN(2) == 0 {
 		again := l.recent[max(0, known-1-l.rng.IntN(20))]
-		l.mu.Unlock()
 		l.ends.Go(func() { l.sendNow(n, again.mailbox, again.key, again.body) })
 		return
 	}
 	mailbox := l.newMailbox()
 	first := repeatable{mailbox, "key-" + mailbox, l.body(mailbox)}
-	l.mu.Lock()
 	l.recent = append(l.recent, first)
-	l.mu.Unlock()
 	l.ends.Go(func() { l.sendNow(n, mailbox, first.key, first.body) })
 	if l.rng.IntN(2) == 0 {
 		other := l.rig.node(l.rng)
@@ -162,9 +142,7 @@ func (l *load) recentMailbox() string {
 
 func (l *load) look(n *node) {
 	mailbox := l.recentMailbox()
-	l.ends.Go(func() {
-		l.ask(n, http.MethodGet, "/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", judge.Call{For: judge.Look, Subject: mailbox})
-	})
+	l.begins(n, "GET", "/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", judge.Call{For: judge.Look, Subject: mailbox})
 }
 
 // wrongCode is one that hardly any email has.
@@ -182,37 +160,25 @@ func (l *load) verify(n *node) {
 	if right {
 		address = mailed.to
 	}
-	l.ends.Go(func() {
-		l.ask(n, http.MethodPost, "/verify-code", fmt.Sprintf(`{"email":%q,"code":%q}`, address, code),
-			judge.Call{For: judge.Verify, Subject: mailbox, Code: code, Right: right})
-	})
+	l.begins(n, "POST", "/verify-code", fmt.Sprintf(`{"email":%q,"code":%q}`, address, code),
+		judge.Call{For: judge.Verify, Subject: mailbox, Code: code, Right: right})
 }
 
 // act takes an action, looks at it, or gives one back.
 func (l *load) act(n *node) {
 	subject := l.subject(l.rng.IntN(subjects))
 	l.hide(subject)
-	switch p := l.rng.IntN(4); {
-	case p == 0:
+	body := fmt.Sprintf(`{"subject":%q}`, subject)
+	switch l.rng.IntN(4) {
+	case 0:
 		if one, ok := l.takeBack(); ok {
-			l.ends.Go(func() {
-				l.ask(n, http.MethodPost, "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, one.subject, one.id),
-					judge.Call{For: judge.Release, Subject: one.subject, ID: one.id})
-			})
+			l.begins(n, "POST", "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, one.Subject, one.ID),
+				judge.Call{For: judge.Release, Subject: one.Subject, ID: one.ID})
 		}
-	case p == 1:
-		l.ends.Go(func() {
-			l.ask(n, http.MethodPost, "/actions/act/peek", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Look, Subject: subject})
-		})
+	case 1:
+		l.begins(n, "POST", "/actions/act/peek", body, judge.Call{For: judge.Look, Subject: subject})
 	default:
-		l.ends.Go(func() {
-			r, call := l.ask(n, http.MethodPost, "/actions/act/take", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Take, Subject: subject})
-			if call.Status == 200 {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				l.takes = append(l.takes, taken{subject, r.said.ID})
-			}
-		})
+		l.begins(n, "POST", "/actions/act/take", body, judge.Call{For: judge.Take, Subject: subject})
 	}
 }
 
@@ -220,18 +186,25 @@ func (l *load) act(n *node) {
 func (l *load) subject(n int) string { return fmt.Sprintf("%ss%d", l.token, n) }
 
 // takeBack returns a take that was not given back yet.
-func (l *load) takeBack() (one taken, ok bool) {
+func (l *load) takeBack() (one judge.Call, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.takes) == 0 {
-		return one, false
+	for ; l.takes < len(l.calls); l.takes++ {
+		if one := l.calls[l.takes]; one.For == judge.Take && one.Status == 200 {
+			l.takes++
+			return one, true
+		}
 	}
-	one, l.takes = l.takes[0], l.takes[1:]
-	return one, true
+	return one, false
 }
 
-// ask asks a node and puts it on record.
-func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, judge.Call) {
+// begins asks a node, and does not wait for the answer.
+func (l *load) begins(n *node, method, path, body string, call judge.Call) {
+	l.ends.Go(func() { l.ask(n, method, path, body, call) })
+}
+
+// ask asks a node and puts the call on record.
+func (l *load) ask(n *node, method, path, body string, call judge.Call) judge.Call {
 	call.Node = n.number
 	call.Span.From = time.Now().UnixMilli()
 	r := l.rig.caller.ask(method, *n.url.Load()+path, body, call.Key)
@@ -247,5 +220,5 @@ func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, call)
-	return r, call
+	return call
 }

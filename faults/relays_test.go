@@ -81,10 +81,3 @@ func (p *relays) codeOf(mailbox string) (mailed, bool) {
 	m, ok := p.codes[mailbox]
 	return m, ok
 }
-
-// count is how many emails have been received.
-func (p *relays) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.mails)
-}

@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"cmp"
-	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -34,7 +32,6 @@ type rig struct {
 	caller *caller
 	load   *load
 	relays *relays
-	trust  *servertest.Authority
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -43,10 +40,13 @@ type rig struct {
 	sentinel *redistest.SentinelServers
 	setRedis func(ahead time.Duration) // the server's clock
 
+	masters, replicas []*redistest.Server // as they were before the fault
+
 	figuresBefore, goroutinesBefore []judge.Figure // the load
+	stopLoad                        func()
 	stopCollecting, stopWatching    func()
 	faults, held                    []judge.Span
-	recoveries                      []recovery
+	recoveries                      []recovery // one for each fault
 
 	noEffect   []judge.Violation // faults
 	unanswered []judge.Violation // nodes that did not answer about the final state
@@ -80,7 +80,7 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 	if k.terms.ClockSet { // a clock that is set takes a short window with it
 		s.action = actions[0]
 	}
-	relays := s.startRelays(k)
+	relays := s.startRelays()
 	environ := slices.Concat([]string{
 		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
@@ -108,28 +108,16 @@ func (s *rig) rules() string {
 	return file
 }
 
-// startRelays starts the relay that has the faults, and where the seed or the kind says so
-// another behind it.
-func (s *rig) startRelays(k *kind) (urls []string) {
-	script := fault.Script{}
-	url := "smtp://%s?tls=none"
-	if k.tls {
-		s.trust = servertest.NewAuthority(s.t)
-		file := filepath.Join(s.dir, "ca.pem")
-		if err := os.WriteFile(file, s.trust.PEM(), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-		script.TLS = s.certificate()
-		url = "smtp://%s?ca=" + file
-	}
-	relay, err := fault.Start(script)
+// startRelays starts the relay that has the faults, and where the seed says so another behind it.
+func (s *rig) startRelays() (urls []string) {
+	relay, err := fault.Start(fault.Script{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { relay.Close() })
 	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
-	urls = []string{fmt.Sprintf(url, relay.Addr())}
-	if s.rng.IntN(3) == 0 || k.spare {
+	urls = []string{"smtp://" + relay.Addr() + "?tls=none"}
+	if s.rng.IntN(3) == 0 {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
 			s.t.Fatal(err)
@@ -139,16 +127,6 @@ func (s *rig) startRelays(k *kind) (urls []string) {
 		urls = append(urls, spare.URL())
 	}
 	return urls
-}
-
-// certificate is one that the nodes trust.
-func (s *rig) certificate() *tls.Config {
-	return signed(s.trust, time.Now().UnixMilli()+3_600_000)
-}
-
-// signed is a certificate that this authority gives, valid until then.
-func signed(by *servertest.Authority, until int64) *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {
@@ -202,6 +180,7 @@ func inRedis(url string) []string {
 // onRedis is a single server that keeps what it has.
 func onRedis(s *rig) []string {
 	s.alone = redistest.Alone(s.t, kept...)
+	s.masters = []*redistest.Server{s.alone}
 	return inRedis(s.alone.URL())
 }
 
@@ -218,10 +197,12 @@ func behindProxy(s *rig) []string {
 
 func onCluster(s *rig) []string {
 	s.cluster = redistest.Cluster(s.t)
+	s.masters, s.replicas = s.cluster.Masters, s.cluster.Replicas
 	return inRedis(s.cluster.URL())
 }
 
 func onSentinel(s *rig) []string {
 	s.sentinel = redistest.Sentinel(s.t)
+	s.replicas = []*redistest.Server{s.sentinel.Replica}
 	return inRedis(s.sentinel.URL())
 }

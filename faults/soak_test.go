@@ -2,8 +2,6 @@ package faults_test
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -24,9 +22,6 @@ var soakKinds = []string{
 	"redis-script-flush", "redis-full", "node-files",
 }
 
-// anything is what the faults of a soak may cause.
-var anything = slices.Concat(noHistory, noRelay, []string{"recipient-rejected"})
-
 // soakPolicy has windows longer than any soak.
 const soakPolicy = "a=3/24h,b=5/72h"
 
@@ -43,46 +38,31 @@ func TestSoak_RandomFaults_MemoryStaysLevel(t *testing.T) {
 		t.Skip("make soak runs it")
 	}
 	// On a disk: in memory there is room for all that was admitted in the longest window.
-	base := &kind{name: "soak", store: soSmall, terms: judge.Terms{Alone: true, Fails: anything}}
+	// The nodes remember little, so that their memory finds its level within minutes and not once a
+	// hundred thousand mailboxes have come.
+	base := &kind{
+		name: "soak", store: behindProxy, environ: []string{"MAILGATE_CACHE_BYTES=1MiB"},
+		terms: judge.Terms{Alone: true, Fails: slices.Concat(noHistory, noRelay, []string{"recipient-rejected"})},
+	}
 	s := newRig(t, base, soakPolicy, *soakSeed, soaked)
 	s.begin()
-	memory, heaps := make([][]float64, len(s.nodes)), make([][]float64, len(s.nodes))
-	report := &table{rows: map[string]*row{}}
+	memory := make([][]float64, len(s.nodes))
 	for began := time.Now(); time.Since(began) < *soakFor; {
 		name := soakKinds[s.rng.IntN(len(soakKinds))]
 		k := kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })]
-		healed := s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
-		report.add(k.name, outcome{healed: healed})
+		s.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
 		time.Sleep(time.Second + s.randomly(4*time.Second))
-		s.weigh("process_resident_memory_bytes", memory)
-		s.weigh(heap, heaps)
+		for i, figure := range s.figures([]held{{name: "process_resident_memory_bytes"}}) {
+			memory[i] = append(memory[i], figure.Value)
+		}
 	}
-	o := s.finish(base.terms, 0)
-	report.print(os.Stdout)
-	fmt.Printf("%d requests, %d emails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
+	o := s.finish(base.terms)
 	for i, points := range memory {
 		grown := judge.Growth(points)
-		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half, its heap by %.1f MB\n",
-			i, points[len(points)-1]/(1<<20), grown/(1<<20), judge.Growth(heaps[i])/(1<<20))
+		t.Logf("node %d has %.0f MB and grew by %.1f MB in the second half", i, points[len(points)-1]/(1<<20), grown/(1<<20))
 		if grown > soakGrowth {
 			t.Errorf("the memory of node %d grows", i)
 		}
 	}
-	o.complain(t)
+	o.report(t)
 }
-
-// weigh notes a figure of each node, in bytes.
-func (s *rig) weigh(figure string, weights [][]float64) {
-	for i, n := range s.nodes {
-		figures, err := figuresOf(s.caller, n)
-		if err != nil {
-			s.t.Error(err)
-			continue
-		}
-		weights[i] = append(weights[i], figures[figure])
-	}
-}
-
-// soSmall are nodes that remember little, so that their memory finds its level within
-// minutes and not once a hundred thousand mailboxes have come.
-func soSmall(s *rig) []string { return append(behindProxy(s), "MAILGATE_CACHE_BYTES=1MiB") }

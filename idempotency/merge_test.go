@@ -3,6 +3,7 @@ package idempotency
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 )
@@ -62,10 +63,6 @@ func TestMerge_TwoRecords_OneHolds(t *testing.T) {
 			t.Errorf("at %d, shared %v, own %v:\n got %v\nwant %s", tt.now, tt.shared, tt.own, got, tt.want)
 		}
 	}
-}
-
-// A damaged shared record stays, and a damaged own one is ignored.
-func TestMerge_DamagedRecord_SharedStays(t *testing.T) {
 	good, damaged := sample(handedOver, mine).encode(), []byte("damaged")
 	if b, expires := Merge(damaged, good, 1005); !bytes.Equal(b, damaged) || expires <= 1005 {
 		t.Errorf("a damaged shared record became %x until %d", b, expires)
@@ -80,16 +77,14 @@ func TestMerge_DamagedRecord_SharedStays(t *testing.T) {
 // prevented.
 type world struct {
 	t        *testing.T
+	seed     uint64
 	now      int64
 	places   [3]record             // 0 is shared
 	reached  [3]map[token]bool     // hand-overs that reached the place
 	given    map[token]bool        // hand-overs whose attempt was abandoned
 	attempts [3]map[token]struct{} // leases that a place granted
 	made     byte
-	log      []string
 }
-
-func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 
 func (w *world) begin(at int) {
 	w.made++
@@ -98,7 +93,6 @@ func (w *world) begin(at int) {
 	if o.State == leaseEnded && at == 0 { // only the shared records let an attempt be replaced
 		next, o = w.places[at].begin(l, o.holder, w.now, w.now+leaseTime, w.now+keepTime)
 	}
-	w.note("%d: begin %d at %d: %s", w.now, w.made, at, outcome(o))
 	if w.places[at] = next; o.State == Started {
 		w.attempts[at][l.token] = struct{}{}
 	}
@@ -110,22 +104,19 @@ func (w *world) act(at int, l Lease, what int) {
 	switch what {
 	case 0:
 		next, ok := r.handOver(l, w.now, w.now+keepTime)
-		w.note("%d: hand over %d at %d: %v", w.now, l.token[0], at, ok)
 		if w.places[at] = next; !ok {
 			return
 		}
 		for other := range w.reached[at] {
 			if !w.given[other] {
-				w.t.Fatalf("attempt %d handed over at %d, which knew of %d:\n%s", l.token[0], at, other[0], w.log)
+				w.t.Fatalf("seed %d at %d: attempt %d handed over at %d, which knew of %d", w.seed, w.now, l.token[0], at, other[0])
 			}
 		}
 		w.reached[at][l.token] = true
 	case 1:
 		w.places[at], _ = r.finish(l, []byte("A"), w.now, w.now+keepTime)
-		w.note("%d: finish %d at %d", w.now, l.token[0], at)
 	case 2:
 		next, freed := r.abandon(l, w.now)
-		w.note("%d: abandon %d at %d: %v", w.now, l.token[0], at, freed)
 		if w.places[at] = next; freed {
 			w.given[l.token] = true
 		}
@@ -136,15 +127,10 @@ func (w *world) act(at int, l Lease, what int) {
 // shared.
 func (w *world) tell(from int, mirror bool) {
 	w.places[0] = mergeAt(w.places[0], w.places[from], w.now)
-	for t := range w.reached[from] {
-		w.reached[0][t] = true
-	}
-	w.note("%d: tell from %d, mirror %v: %v", w.now, from, mirror, w.places[0])
+	maps.Copy(w.reached[0], w.reached[from])
 	if mirror {
 		w.places[from] = w.places[0]
-		for t := range w.reached[0] {
-			w.reached[from][t] = true
-		}
+		maps.Copy(w.reached[from], w.reached[0])
 	}
 }
 
@@ -154,7 +140,7 @@ func TestMerge_RandomHistories_NoSecondHandOver(t *testing.T) {
 	handedOverTwice := 0
 	for seed := range uint64(6000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := &world{t: t, now: 1000, given: map[token]bool{}}
+		w := &world{t: t, seed: seed, now: 1000, given: map[token]bool{}}
 		for i := range w.places {
 			w.reached[i], w.attempts[i] = map[token]bool{}, map[token]struct{}{}
 		}

@@ -96,63 +96,46 @@ func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
 	})
 }
 
+// inMemory is a caller of a store of this process.
+func inMemory(t *testing.T) (caller, keyed.Store, *keyedtest.Clock) {
+	t.Helper()
+	clock := &keyedtest.Clock{}
+	store := keyedtest.Local(t, clock)
+	return newCaller(t, store), store, clock
+}
+
 func TestRequests_KilledAfterHandOver_Unknown(t *testing.T) {
-	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
-		c := newCaller(t, open())
-		l := c.begin(body, idempotency.Started).Lease
-		clock.Add(lease / 2)
-		c.handOver(l, true)
-		clock.Add(lease)
-		c.begin(body, idempotency.Unknown)
-		c.begin(other, idempotency.Mismatch)
-		clock.Add(keep - 2*lease)
-		c.begin(body, idempotency.Unknown)
-		c.finish(l, first, true) // it was only late
-		c.begin(body, idempotency.Replay)
-	})
+	c, _, clock := inMemory(t)
+	l := c.begin(body, idempotency.Started).Lease
+	clock.Add(lease / 2)
+	c.handOver(l, true)
+	clock.Add(lease)
+	c.begin(other, idempotency.Mismatch)
+	clock.Add(keep - 2*lease)
+	c.begin(body, idempotency.Unknown)
+	c.finish(l, first, true) // it was only late
+	c.begin(body, idempotency.Replay)
 }
 
 func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {
-	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
-		c := newCaller(t, open())
-		l := c.begin(body, idempotency.Started)
-		if l.Previous != (throttle.ID{}) || !l.Lease.AdmissionID().Valid() {
-			t.Errorf("previous %q, charged under %q", l.Previous, l.Lease.AdmissionID())
-		}
-		clock.Add(lease)
-		again := c.begin(body, idempotency.Started)
-		if again.Previous != l.Lease.AdmissionID() || again.Lease.AdmissionID() == again.Previous {
-			t.Errorf("previous %q, want %q; charged under %q", again.Previous, l.Lease.AdmissionID(), again.Lease.AdmissionID())
-		}
-		c.handOver(l.Lease, false) // it was only late
-		c.finish(l.Lease, first, false)
-		c.abandon(l.Lease, false)
-		c.handOver(again.Lease, true)
-	})
-}
-
-func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
-	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
-		c := newCaller(t, open())
-		for _, handOver := range []bool{false, true} {
-			l := c.begin(body, idempotency.Started).Lease
-			if handOver {
-				c.handOver(l, true)
-			}
-			c.abandon(l, true)
-			c.abandon(l, false)
-			c.handOver(l, false)
-			if o := c.begin(other, idempotency.Started); o.Previous != (throttle.ID{}) {
-				t.Errorf("previous %q of what was abandoned", o.Previous)
-			} else {
-				c.abandon(o.Lease, true)
-			}
-		}
-	})
+	c, _, clock := inMemory(t)
+	l := c.begin(body, idempotency.Started)
+	if l.Previous != (throttle.ID{}) || !l.Lease.AdmissionID().Valid() {
+		t.Errorf("previous %q, charged under %q", l.Previous, l.Lease.AdmissionID())
+	}
+	clock.Add(lease)
+	again := c.begin(body, idempotency.Started)
+	if again.Previous != l.Lease.AdmissionID() || again.Lease.AdmissionID() == again.Previous {
+		t.Errorf("previous %q, want %q; charged under %q", again.Previous, l.Lease.AdmissionID(), again.Lease.AdmissionID())
+	}
+	c.handOver(l.Lease, false) // it was only late
+	c.finish(l.Lease, first, false)
+	c.abandon(l.Lease, false)
+	c.handOver(again.Lease, true)
 }
 
 func TestRequests_Callers_AreApart(t *testing.T) {
-	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
+	a, _, _ := inMemory(t)
 	b := a
 	b.name.Caller = "blog"
 	a.begin(body, idempotency.Started)
@@ -189,76 +172,39 @@ func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
 	})
 }
 
-// recordKey is the key of the record of a caller's name.
-const recordKey = "4:shopk"
+// alone is the view that a node has of its own records in an outage.
+type alone struct{ keyed.Store }
 
-func (c caller) copy(from, to keyed.Store) {
-	c.t.Helper()
-	keyedtest.Copy(c.t, idempotency.Merge, recordKey, from, to)
+func (a alone) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	_, err := a.Store.Update(ctx, key, step)
+	return true, err
 }
 
-// A request that was done alone is answered alone, and by the shared records once they know.
-func TestRequests_Alone_DoneAndTold(t *testing.T) {
-	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
-		o := &keyedtest.Outage{Shared: open(), Own: keyedtest.Local(t, clock)}
-		c, elsewhere := newCaller(t, o), newCaller(t, o.Shared)
-		o.Away.Store(true)
-		began := c.begin(body, idempotency.Started)
-		if !began.Alone {
-			t.Error("it does not say that it was decided alone")
-		}
-		c.begin(body, idempotency.InFlight)
-		c.handOver(began.Lease, true)
-		c.finish(began.Lease, first, true)
-		if again := c.begin(body, idempotency.Replay); !again.Alone {
-			t.Error("it does not say that it was answered alone")
-		}
-		c.copy(o.Own, o.Shared)
-		o.Away.Store(false)
-		if again := elsewhere.begin(body, idempotency.Replay); !reflect.DeepEqual(again.Answer, first) {
-			t.Errorf("the answer is %+v", again.Answer)
-		}
-	})
-}
-
-// begunShared begins a request at the shared records, which are away afterwards.
-func begunShared(t *testing.T) (caller, *keyedtest.Outage, idempotency.Lease, *keyedtest.Clock) {
-	clock := &keyedtest.Clock{}
-	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
-	c := newCaller(t, o)
+// Another node may replace an attempt that was begun in the shared records, or go on with it. So a
+// node that is alone neither hands it over nor replaces it, however often that is tried.
+func TestRequests_BegunShared_NeitherHandedOverNorReplacedAlone(t *testing.T) {
+	c, store, clock := inMemory(t)
 	l := c.begin(body, idempotency.Started).Lease
-	c.copy(o.Shared, o.Own) // as a node keeps what the shared records said
-	o.Away.Store(true)
-	return c, o, l, clock
-}
-
-// Another node may replace an attempt that the shared records know of, so its mail must not
-// leave unless they know of that as well.
-func TestRequests_BegunShared_NotHandedOverAlone(t *testing.T) {
-	c, o, l, _ := begunShared(t)
-	elsewhere := newCaller(t, o.Shared)
+	c.requests = newCaller(t, alone{store}).requests
+	if o := c.begin(body, idempotency.InFlight); !o.Alone {
+		t.Error("it does not say that it was decided alone")
+	}
+	clock.Add(lease)
+	for range 3 {
+		o, err := c.requests.Begin(t.Context(), c.name, body)
+		if o.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
+			t.Fatalf("state %d, %v", o.State, err)
+		}
+		c.abandon(o.Lease, false)
+	}
+	clock.Add(-lease)
 	if ok, err := c.requests.HandOver(t.Context(), l); ok || !errors.Is(err, throttle.ErrUnavailable) {
 		t.Fatalf("%v, %v", ok, err)
 	}
 	c.abandon(l, true)
-	c.copy(o.Own, o.Shared)
-	elsewhere.begin(body, idempotency.Started)
-}
-
-// An attempt that the shared records knew of may have gone on at another node, so it is not
-// replaced alone, however often that is tried.
-func TestRequests_EndedAttempt_NotReplacedAlone(t *testing.T) {
-	c, o, _, clock := begunShared(t)
-	clock.Add(lease)
-	for range 3 {
-		unheard, err := c.requests.Begin(t.Context(), c.name, body)
-		if unheard.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
-			t.Fatalf("state %d, %v", unheard.State, err)
-		}
-		c.abandon(unheard.Lease, false)
+	if o := c.begin(body, idempotency.Started); o.Previous != (throttle.ID{}) {
+		t.Errorf("previous %q of what was abandoned", o.Previous)
 	}
-	o.Away.Store(false)
-	c.begin(body, idempotency.Started)
 }
 
 // lost takes each step and then loses the reply.
@@ -272,8 +218,9 @@ func (l lost) Update(ctx context.Context, key string, step keyed.Step) (bool, er
 }
 
 func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
-	store := keyedtest.Local(t, &keyedtest.Clock{})
-	c := newCaller(t, lost{store})
+	c, store, _ := inMemory(t)
+	hears := c.requests
+	c.requests = newCaller(t, lost{store}).requests
 	o, err := c.requests.Begin(t.Context(), c.name, body)
 	if o.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
 		t.Fatalf("state %d, %v", o.State, err)
@@ -281,7 +228,7 @@ func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
 	if ok, err := c.requests.HandOver(t.Context(), o.Lease); ok || err == nil {
 		t.Errorf("handed over unheard: %v, %v", ok, err)
 	}
-	c.requests = newCaller(t, store).requests
+	c.requests = hears
 	c.begin(body, idempotency.InFlight)
 	c.abandon(o.Lease, true)
 	c.begin(body, idempotency.Started)
@@ -289,19 +236,17 @@ func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
 
 // A damaged record is an error, never a request that may be done, and its text names neither caller nor key.
 func TestRequests_DamagedRecord_Fails(t *testing.T) {
-	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
-		store := open()
-		c := newCaller(t, store)
-		for _, damaged := range []string{"damaged", "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + strings.Repeat("\x00", 8) + "\x7f" + strings.Repeat("\xff", 7) + "damaged"} {
-			if _, err := store.Update(t.Context(), recordKey, func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				o, err := c.requests.Begin(t.Context(), c.name, body)
-				if o.State == idempotency.Started || o.State == idempotency.Replay || !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "shop") {
-					t.Errorf("state %d, %v", o.State, err)
-				}
+	c, store, _ := inMemory(t)
+	noAnswer := "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + strings.Repeat("\x00", 8) + "\x7f" + strings.Repeat("\xff", 7) + "damaged"
+	for _, damaged := range []string{"damaged", noAnswer} {
+		if _, err := store.Update(t.Context(), "4:shopk", func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			o, err := c.requests.Begin(t.Context(), c.name, body)
+			if o.State == idempotency.Started || o.State == idempotency.Replay || !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "shop") {
+				t.Errorf("state %d, %v", o.State, err)
 			}
 		}
-	})
+	}
 }

@@ -16,13 +16,12 @@ import (
 //
 // # Clocks that step back
 //
-// Every record has an earliest moment that can count, such as that of the newest send of a
-// Policy. Where the clock is behind it, that moment counts instead of the clock, and the
-// next admission is recorded at it. So a window never opens early and never lasts longer, and
-// [Verdict].RetryAt remains true. A record expires a second after the end of its last window, so
-// that a clock that is set back a little still finds it; one that steps back further may find what
-// has expired or not. Where a Policy's newest send was released, a clock behind it counts again,
-// and sends that have left the longest window are forgotten.
+// If the clock is behind the latest moment on record, such as a Policy's newest send, that moment
+// counts instead, and the next admission is recorded at it. So a window never opens early and
+// never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
+// of its last window, so that a small step back still finds it; after a longer one an expired
+// record may be found or not. Once a Policy's newest send is released, it no longer counts as the
+// latest moment, but sends that had left the longest window by then stay forgotten.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -31,9 +30,9 @@ type Algorithm interface {
 	// Peek reports what Take would answer.
 	Peek(state []byte, now int64) Verdict
 
-	// Release refunds an admission and reports whether it was on record. The clock does not
-	// matter: a send is on record, also at the end of its window and later, until a later
-	// send replaces it or the record expires.
+	// Release refunds an admission and reports whether it was on record. It needs no clock: a
+	// send stays on record after its window, until a later send replaces it or the record
+	// expires.
 	Release(state []byte, a Admission) (next []byte, released bool)
 
 	// Record adds an admission that was made elsewhere, at its own time, whether or not
@@ -41,8 +40,8 @@ type Algorithm interface {
 	// window has ended changes nothing.
 	Record(state []byte, a Admission, now int64) (next []byte)
 
-	// Expires is the moment from which a state counts for nothing: from then on a limiter
-	// passes nil in its stead.
+	// Expires is the moment from which a state no longer matters. From then on a limiter
+	// passes nil instead.
 	Expires(state []byte) int64
 
 	// Form says what the bytes of a state mean: algorithms of one form can read each

@@ -41,6 +41,10 @@ func TestNewCounter_WrongParameters_SaysWhy(t *testing.T) {
 	}
 }
 
+func TestAlgorithms_InMemory_KeepTheContract(t *testing.T) {
+	throttletest.Run(t, throttletest.Local(t, ""), throttletest.Length(20_000, 1_000_000))
+}
+
 // Algorithms of one form read each other's states: a limit may change, a window may not.
 func TestForm_SameWindow_IsTheSame(t *testing.T) {
 	few, many, longer := throttletest.Counters(t, "a=2/60s"), throttletest.Counters(t, "b=9/1m"), throttletest.Counters(t, "a=2/61s")

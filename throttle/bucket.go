@@ -60,8 +60,8 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(b, state, a.At)
 }
 
-// Peek implements [Algorithm]. Its tier is what the bucket has room for, in the time in which
-// a full one drains.
+// Peek implements [Algorithm]. In the verdict's tier the limit is [TokenBucket.Room], and the
+// window is how long a full bucket takes to drain.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
 	free, refill := max(0, b.full()-l.level), int64(0)
@@ -78,9 +78,8 @@ func (b bucket) Peek(state []byte, now int64) Verdict {
 	return v
 }
 
-// Release implements [Algorithm]. It takes out of the bucket what is certainly left of a
-// send: that cannot have drained by more than the rate drains until the latest moment. Of a
-// queue it is the newest send or none.
+// Release implements [Algorithm]. It refunds as much of a send as cannot have drained between
+// the send and the latest moment on record. A [LeakyBucket] refunds its newest send only.
 func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) {
 	l := readLevel(state)
 	left := b.drain(bucketLevel{at: a.At, level: b.window()}, l.at).level
@@ -104,8 +103,8 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	return l.bytes()
 }
 
-// Expires implements [Algorithm]: after all has drained, or one send would have, where less
-// than that is left.
+// Expires implements [Algorithm]: a second after the bucket has drained. A level below one
+// send counts as one here.
 func (b bucket) Expires(state []byte) int64 {
 	l := readLevel(state)
 	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace

@@ -1,6 +1,6 @@
 // Package throttle decides whether an event is within its limits: whether a mailbox may be sent
-// another email, an account may be tried with another password, or a visitor may make another
-// request. Events are counted by key, which is any text; an admitted event is called a send.
+// another email, a login may be attempted again, or a visitor may make another request. Events
+// are counted by key, which is any text; an admitted event is called a send.
 //
 // A [Limiter] counts sends by key. One that keeps its records in this process takes four
 // lines, here with the tiers of a [Policy]:
@@ -38,8 +38,8 @@
 //	Policy         L in any W, in several tiers      each send, with its id
 //	SlidingWindow  L in any W; a send may count      a count for each part of the window
 //	               longer, by less than one part
-//	FixedWindow    L between full windows, 2 L       one count
-//	               across the edge of two
+//	FixedWindow    L in each full window, 2 L        one count
+//	               across an edge
 //	TokenBucket    the burst, and L in each W        one level
 //	LeakyBucket    one at a time, at even distances  one level
 //

@@ -7,8 +7,8 @@ package throttle
 //	admits   while count < limit
 //	waits    until start + window, where the count begins at 0 again
 //
-// Never more than the limit between two full windows, but up to twice the limit in a
-// window's length across the edge between them.
+// It admits at most the limit in a full window, but up to twice the limit in a window's length
+// across the edge between two.
 //
 // The state is 16 bytes: 8 of the window's start and 8 of its count.
 type FixedWindow struct{ counter }

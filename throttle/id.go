@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ID names one reservation: eight characters of A-Z, a-z, 0-9, - and _. The answer to the
+// ID names one send: eight characters of A-Z, a-z, 0-9, - and _. The answer to the
 // caller, the log and the store show the same eight characters. An ID only has to differ from
 // the others of its key, so 48 random bits are enough.
 type ID [8]byte

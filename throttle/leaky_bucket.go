@@ -9,13 +9,13 @@ import "fmt"
 //	delays    each send until those before it have left, at limit sends in a window
 //	waits     until the first in a full queue has left
 //
-// Sends that are held back for the verdict's Delay leave no closer than window/limit, so never
-// more than one at once. Under a clock that has stepped back Delay counts from the latest
-// moment on record, and is never longer than the queue.
+// Sends that are held back for the verdict's Delay leave one at a time, window/limit apart. If
+// the clock has stepped back, Delay counts from the latest moment on record; it is never longer
+// than the queue.
 //
-// Release refunds the newest send: one that others were queued behind keeps its slot,
-// which passes unused, as theirs were already announced. Of several sends in one millisecond
-// any is taken for the newest, and then two of them can leave together.
+// Release refunds the newest send only. An earlier send keeps its slot, which passes unused,
+// because later sends already have their Delay. If several sends are the newest, in one
+// millisecond, Release refunds any of them, and two others can then leave together.
 //
 // The state and Record are those of a [TokenBucket] with room for the queue and one more.
 type LeakyBucket struct{ bucket }

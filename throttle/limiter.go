@@ -22,24 +22,22 @@ type Limiter interface {
 	// Peek reports what Take would answer, and records nothing.
 	Peek(ctx context.Context, key string) (Verdict, error)
 
-	// Release refunds an admission, because its mail certainly never left, and reports
-	// whether there was one to refund. A Policy finds it by id, so Release may be
-	// repeated; a counter takes one off the window of a.At, which is the At of the verdict
-	// that admitted it, so Release follows an admission once, and is not repeated after an
-	// error.
+	// Release refunds an admission whose send certainly never happened, and reports whether
+	// there was one to refund. a.At is the At of the verdict that admitted it. A Policy finds
+	// the admission by id, so Release may be repeated. A counter takes one off the count at
+	// a.At: call Release once for each admission, and do not repeat it after an error.
 	Release(ctx context.Context, key string, a Admission) (released bool, err error)
 
 	// Reset forgets the key and reports how many sends it forgot.
 	Reset(ctx context.Context, key string) (cleared int, err error)
 
-	// Record adds admissions that were made elsewhere, each at its own time, whether or not
-	// the limit admits them, so that more can be on record than the limit. A Policy ignores
-	// ids that are on record; a counter told twice counts twice.
+	// Record adds admissions that were made elsewhere, each at its own time, even beyond the
+	// limit. A Policy ignores ids that are on record; a counter counts each again.
 	Record(ctx context.Context, key string, all ...Admission) error
 }
 
-// Historian is a Limiter that keeps every send, as those by a [Policy] do. A Limiter by a
-// counter that has these methods answers errors.ErrUnsupported.
+// Historian is a Limiter that keeps every send, as a [Policy] does. With a counter, History and
+// Each return errors.ErrUnsupported.
 type Historian interface {
 	Limiter
 

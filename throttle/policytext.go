@@ -26,8 +26,8 @@ func ParsePolicy(text string) (Policy, error) {
 	return NewPolicy(tiers...)
 }
 
-// ParseTier reads one tier, written name=limit/window. It checks how it is written and
-// its name, not how large its numbers are.
+// ParseTier reads one tier, written name=limit/window. It checks the form and the
+// name, not the size of the numbers.
 func ParseTier(text string) (Tier, error) {
 	name, rest, named := strings.Cut(text, "=")
 	limit, window, windowed := strings.Cut(rest, "/")

@@ -14,9 +14,8 @@ import (
 //	admits            while the counts of the parts that have not left are below the limit
 //	waits             until enough of the oldest parts have left
 //
-// Never more than the limit in any window of its length, wherever it begins; a send may count
-// longer than the window, by less than one part. With parts of one millisecond the count is
-// exact.
+// It admits at most the limit in any window, wherever that begins. A send may count longer than
+// the window, by less than one part. With parts of one millisecond the count is exact.
 //
 // The state is 12 bytes for each part that has sends, oldest first: 8 of its start and 4 of
 // its count. The newest part stays when its sends are released, with a count of 0.

@@ -104,8 +104,7 @@ func (p Policy) History(state []byte, now int64) History {
 	return h.within(p.Longest(), h.clock(now))
 }
 
-// Kept is how many sends of one key are on record at most, the newest: no fewer than any
-// tier counts.
+// Kept is how many sends a state has at most. The oldest are dropped; no tier counts them.
 func (p Policy) Kept() int { return maxLimit }
 
 // Replay lets the policy decide about the sends of a history again, at their own times, and

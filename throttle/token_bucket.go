@@ -6,20 +6,20 @@ package throttle
 //	admits  while a whole token is left
 //	waits   until the missing part of a token has come back, at limit tokens in a window
 //
-// In any stretch of time never more than the burst and what comes back in it, so up to the
-// burst at once, also at the end of a window.
+// In any period it admits at most the burst and what comes back in that period. The burst can
+// be used at once, at any time.
 //
-// Release refunds what cannot have come back by itself before a later send: a send that
-// none came after is refunded in full, and of an earlier one the part of a token that the
-// rate does not return between the two. So it never admits more than was promised.
+// Release returns the whole token of the newest send. Of an earlier send it returns only what
+// the rate cannot have returned by the time of the newest, so a release never makes room for
+// more than the limit.
 //
-// Record takes a token at the send's own time, where no later send is on record, and else at
-// the time of the latest; never more than there are. A send that is older than a whole bucket
-// takes to fill changes nothing. Sends that are recorded together should be oldest first.
+// Record takes a token at the send's own time, or at the time of the latest send on record if
+// that is later. Where less than a token is left, it takes that. A send changes nothing if an
+// empty bucket would have filled since. Record sends oldest first.
 //
-// The state is 16 bytes: 8 of the latest moment and 8 of the tokens that were missing then,
-// in parts of a token: one has as many parts as the window has milliseconds, so that limit
-// parts come back in each millisecond and every step is in whole numbers.
+// The state is 16 bytes: 8 of the latest moment and 8 of the tokens that were missing then. They
+// are counted in parts, as many to a token as the window has milliseconds. So limit parts come
+// back in each millisecond, and every step is in whole numbers.
 type TokenBucket struct{ bucket }
 
 // NewTokenBucket checks the parameters; a burst of 0 is the tier's limit.

@@ -11,21 +11,21 @@ type Verdict struct {
 	// Limit names the tier that makes the next send wait longest, the one with the longer
 	// window if two wait equally long. It is empty when nothing has to wait.
 	Limit string
-	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once. Where
-	// the clock has stepped back, it counts from the latest moment on record.
+	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once. If the
+	// clock has stepped back, it counts from the latest moment on record.
 	Wait int64
-	// RetryAt is the moment the next send is admitted: Now+Wait, or later where the clock
-	// has stepped back.
+	// RetryAt is the moment the next send is admitted: Now+Wait, or later if the clock has
+	// stepped back.
 	RetryAt int64
 	// Now is the limiter's clock when it decided. At is the moment that counted: Now, or
-	// the latest moment on record where that is later. An admitted send is on record at At,
-	// which for an id that was on record before is its first admission.
+	// the latest moment on record if that is later. An admitted send is on record at At; for an
+	// id that was on record already, At is its first admission.
 	Now, At int64
 	// Delay is how many milliseconds an admitted send has to be held back: 0 except where
 	// a LeakyBucket queues sends.
 	Delay int64
-	// Sent is how many sends count, an admitted one included: of a Policy those in its longest
-	// window. Newest is the moment of the newest of them, and 0 for a counter.
+	// Sent is how many sends count, including one just admitted: with a Policy, those in its
+	// longest window. Newest is the moment of the newest of them, and 0 with a counter.
 	Sent   int
 	Newest int64
 	// Tiers is the state of every tier, shortest window first; a counter has one.

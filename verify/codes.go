@@ -111,7 +111,7 @@ type Outcome struct {
 }
 
 // errAlone is why a node that is alone gives no answer.
-var errAlone = errors.New("the shared storage is unavailable")
+var errAlone = errors.New("other nodes cannot be asked whether the code was used")
 
 // refundTimeout bounds how long the answer to a right code waits for the refund of its
 // guess.

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +24,6 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// timeout is how long one step in the browser may take.
-const timeout = 30 * time.Second
-
 // timeMachine replaces a page's clocks and timers, so that minutes pass at once and both
 // clocks can go wrong.
 //
@@ -39,42 +35,25 @@ const withoutStorage = `for (const name of ["sessionStorage", "localStorage"]) {
 	if (location.protocol.startsWith("http")) Object.defineProperty(window, name, { get() { throw new DOMException("no", "SecurityError"); } });
 }`
 
-// browser is the Chromium that all tests share; the first that needs it starts it.
-var browser struct {
-	sync.Mutex
-	ctx  context.Context
-	stop []func()
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for i := len(browser.stop) - 1; i >= 0; i-- {
-		browser.stop[i]()
-	}
-	os.Exit(code)
-}
-
-func startBrowser(t *testing.T) context.Context {
-	t.Helper()
-	program := need.Program(t, "chromium")
-	browser.Lock()
-	defer browser.Unlock()
-	if browser.ctx != nil {
-		return browser.ctx
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("hide-scrollbars", false))
+// startBrowser starts the Chromium that all tests share.
+var startBrowser = sync.OnceValue(func() context.Context {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Flag("hide-scrollbars", false))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own does not work for root
 	}
-	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	browser.stop = append(browser.stop, stop)
-	ctx, stop := chromedp.NewContext(allocator)
-	browser.stop = append(browser.stop, stop)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("starting chromium: %v", err)
-	}
-	browser.ctx = ctx
+	var ctx context.Context
+	ctx, stopBrowser = chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ = chromedp.NewContext(ctx)
+	must(0, chromedp.Do(ctx))
 	return ctx
+})
+
+var stopBrowser = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	stopBrowser()
+	os.Exit(code)
 }
 
 // A tab is one page of a visitor. A complaint of the browser, such as one about the page's
@@ -85,14 +64,14 @@ type tab struct {
 
 	mu         sync.Mutex
 	complaints []string
-	received   atomic.Int64 // bytes over the wire, headers included
 }
 
 // newVisitor opens a tab with cookies and storage of its own. The scripts run in each page
 // before its own do.
 func newVisitor(t *testing.T, scripts ...string) *tab {
 	t.Helper()
-	return openTab(t, startBrowser(t), scripts, chromedp.WithNewBrowserContext())
+	need.Program(t, "chromium")
+	return openTab(t, startBrowser(), scripts, chromedp.WithNewBrowserContext())
 }
 
 // another opens a second tab of the same visitor.
@@ -104,6 +83,8 @@ func (tb *tab) another(scripts ...string) *tab {
 func openTab(t *testing.T, parent context.Context, scripts []string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	ctx, stop := chromedp.NewContext(parent, options...)
+	t.Cleanup(stop)
+	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(stop)
 	tb := &tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, tb.hear); err != nil {
@@ -137,8 +118,6 @@ func (tb *tab) hear(event any) {
 			return // the browser reports each answer that is an error
 		}
 		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
-	case *network.EventLoadingFinished:
-		tb.received.Add(int64(event.EncodedDataLength))
 	}
 }
 
@@ -162,9 +141,7 @@ func (tb *tab) complains(texts ...string) {
 // do takes steps in the browser.
 func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	if err := chromedp.Do(tb.ctx, steps...); err != nil {
 		tb.t.Fatal(err)
 	}
 }
@@ -195,27 +172,27 @@ func (tb *tab) run(script string) {
 	tb.do(chromedp.Evaluate[chromedp.Void]("void (" + script + ")"))
 }
 
+// betweenPages is the error where there is no page to ask.
+var betweenPages = regexp.MustCompile("navigated|Cannot find (default execution )?context")
+
 // get returns the value of an expression in the page.
 func get[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	for err != nil && (strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "Cannot find default execution context")) {
-		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise)) // between two pages there is none to ask
+	for {
+		value, err := chromedp.Run(tb.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+		if err == nil {
+			return value
+		}
+		if !betweenPages.MatchString(err.Error()) {
+			tb.t.Fatalf("%s: %v", expression, err)
+		}
 	}
-	if err != nil {
-		tb.t.Fatalf("%s: %v", expression, err)
-	}
-	return value
 }
 
 // call sends the browser a command about the tab.
 func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, timeout)
-	defer stop()
-	result, err := chromedp.Call(ctx, command, params)
+	result, err := chromedp.Call(tb.ctx, command, params)
 	if err != nil {
 		tb.t.Fatalf("%s: %v", command.Method, err)
 	}
@@ -251,15 +228,11 @@ func (tb *tab) text(id string) string {
 // reads waits until an element says a text.
 func (tb *tab) reads(id, text string) {
 	tb.t.Helper()
-	last := ""
-	defer func() {
-		if tb.t.Failed() {
-			tb.t.Logf("#%s says %q", id, last)
+	servertest.Await(tb.t, fmt.Sprintf("#%s to say %q", id, text), time.Minute, func() error {
+		if said := tb.text(id); !strings.Contains(said, text) {
+			return fmt.Errorf("it says %q", said)
 		}
-	}()
-	tb.until(fmt.Sprintf("#%s says %q", id, text), func() bool {
-		last = tb.text(id)
-		return strings.Contains(last, text)
+		return nil
 	})
 }
 
@@ -292,12 +265,7 @@ func (tb *tab) offline(away bool) {
 func (tb *tab) back(arrived string) {
 	tb.t.Helper()
 	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")) // the page may go before it answers
-	tb.until("the page is back", func() bool {
-		ctx, stop := context.WithTimeout(tb.ctx, timeout)
-		defer stop()
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+arrived+`)`))
-		return err == nil && is
-	})
+	tb.isTrue(`document.readyState === "complete" && !!(` + arrived + `)`)
 }
 
 // holdAnswers keeps the answers of the server back until letGo() is called, which returns when

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -19,7 +20,7 @@ func (tb *tab) signsIn(s *server) {
 	tb.t.Helper()
 	tb.visit(s.URL + "/admin")
 	tb.reads("sign-in-title", "Sign in")
-	tb.enters("key", adminKey)
+	tb.enters("key", apitest.AdminKey)
 	tb.reads("mailbox-title", "Mailbox")
 }
 
@@ -45,12 +46,12 @@ const crowded = `[...document.querySelectorAll(".lanes svg")].flatMap((lane) => 
 func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL + "/admin")
-	for _, tt := range [][2]string{{"", "Type a key."}, {"two words", "no spaces"}, {"ключ", "no spaces"}, {apiKey, "This is not an admin key."}} {
+	for _, tt := range [][2]string{{"", "Type a key."}, {"two words", "no spaces"}, {"ключ", "no spaces"}, {apitest.APIKey, "This is not an admin key."}} {
 		v.enters("key", tt[0])
 		v.reads("sign-in-note", tt[1])
 	}
 	v.is("document.activeElement.id + sessionStorage.length", "key0")
-	v.enters("key", adminKey)
+	v.enters("key", apitest.AdminKey)
 	v.reads("announce", "Signed in.")
 	v.hasFocus("email")
 	v.is("document.cookie.length + localStorage.length + key.value.length", "0")
@@ -62,7 +63,7 @@ func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
 }
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
-	s, v := newServer(t, func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }), newVisitor(t, withoutStorage)
+	s, v := newServer(t, func(_ *apitest.Server, o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/admin")
 	v.reads("store-pill", "storage ready")
 	v.is(`document.getElementById("sign-out").hidden`, "true")
@@ -75,7 +76,7 @@ func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
 	v := newVisitor(t)
 	s.sent("carol@example.com", 23*time.Hour+59*time.Minute, 3*time.Hour, 2*time.Hour, 59*time.Minute, 40*time.Minute, 38*time.Minute, 20*time.Second)
 	v.visit(s.URL + "/admin?email=Carol%2Bx%40example.com") // a link opens a mailbox after signing in
-	v.enters("key", adminKey)
+	v.enters("key", apitest.AdminKey)
 	v.reads("found-title", "Carol+x@example.com")
 	v.hasFocus("found-title")
 	v.is("location.search", "") // the next operator does not see it
@@ -163,7 +164,7 @@ func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
 	v.reads("numbers", fmt.Sprintf("Sent%dRefused1Failed0", burst))
 	v.reads("refusals", "mailboxminute1")
 	v.reads("relay-pill", "relay ready")
-	s.relay.Close()
+	s.Relay.Close()
 	s.sendCode("late@example.com")
 	v.reads("numbers", fmt.Sprintf("Sent%dRefused1Failed1", burst))
 }
@@ -171,9 +172,9 @@ func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
 // What fails says so beside what was asked, with the mailbox that it concerns. Here Redis dies, no
 // node decides alone, and then the network is lost.
 func TestConsole_Failures_AreExplained(t *testing.T) {
-	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 7))(t)
+	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 7))
 	stopped := func() int64 { return 1 }
-	store := must(cache.Open(cache.Options{Now: stopped}))(t)
+	store := must(cache.Open(cache.Options{Now: stopped}))
 	t.Cleanup(func() { store.Close() })
 	s, redis := newServerOnRedis(t, func(o *api.Options) {
 		o.Lookups = local.New(store.Table("lookups"), bucket, stopped)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/need"
 )
@@ -41,7 +42,7 @@ func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
 	v.is(sample+".textContent", fmt.Sprintf(`curl '%s/send-code' \
   -H 'Authorization: Bearer %s' \
   -H 'Content-Type: application/json' \
-  -d '{"email": "Alice@example.com"}'`, s.URL, apiKey))
+  -d '{"email": "Alice@example.com"}'`, s.URL, apitest.APIKey))
 	v.is(`((nav) => getComputedStyle(nav).position + (nav.clientHeight < innerHeight))(document.querySelector(".routes"))`, "stickytrue")
 	v.is(`((sample, text) => sample.top < innerHeight / 2 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
 	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/admin,/docs")
@@ -65,9 +66,9 @@ func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
 func TestDocs_TypedKey_IsNotShown(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/docs")
-	v.fills("sendCode", "key", apiKey)
-	v.is(`[...document.querySelectorAll("[name=key]")].map((field) => field.value).filter((value, i, all) => all.indexOf(value) === i).join()`, apiKey+",")
-	v.is(fmt.Sprintf(`document.body.textContent.includes(%q)`, apiKey), "false")
+	v.fills("sendCode", "key", apitest.APIKey)
+	v.is(`[...document.querySelectorAll("[name=key]")].map((field) => field.value).filter((value, i, all) => all.indexOf(value) === i).join()`, apitest.APIKey+",")
+	v.is(fmt.Sprintf(`document.body.textContent.includes(%q)`, apitest.APIKey), "false")
 	v.fills("lookAtMailbox", "email", "alice@example.com")
 	v.try("lookAtMailbox", `"remaining": 1`)
 }
@@ -105,7 +106,7 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s\n%s", language, err, out, sample)
 		}
-		s.code(fmt.Sprintf("o'neil%d@example.com", i))
+		s.Code(fmt.Sprintf("o'neil%d@example.com", i))
 	}
 }
 

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -38,7 +40,7 @@ var states = map[string][]state{
 			v.run(`document.querySelector("#verdict details").open = true`)
 		}, []string{".toast", ".badge"}},
 		{"done", func(v *tab, s *server) {
-			v.enters("code", s.code("a.person.with.quite.a.long.name@example.com"))
+			v.enters("code", s.Code("a.person.with.quite.a.long.name@example.com"))
 			v.reads("done-title", "Welcome")
 		}, nil},
 	},
@@ -63,7 +65,7 @@ var states = map[string][]state{
 		{"mailbox", func(v *tab, s *server) {
 			s.sent("carol@example.com", 20*time.Hour, 9*time.Hour, 5*time.Hour, 40*time.Minute, 20*time.Minute, 20*time.Second)
 			s.sendCode("carol@example.com")
-			v.enters("key", adminKey)
+			v.enters("key", apitest.AdminKey)
 			v.reads("refusals", "mailboxminute1")
 			v.looksUp("carol@example.com")
 			v.run(`document.querySelector("#found details").open = true`)
@@ -90,6 +92,7 @@ var states = map[string][]state{
 type look struct {
 	name   string
 	width  int64
+	height int64
 	media  string // of prefers-color-scheme
 	forced bool   // the visitor's few colours replace those of the page
 	large  bool   // letters of twice the size
@@ -140,7 +143,7 @@ func (tb *tab) wear(look look) {
 	}
 	call(tb, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 	tb.run(fmt.Sprintf(`document.documentElement.style.fontSize = %t ? "200%%" : ""`, look.large))
-	tb.size(look.width, 900)
+	tb.size(look.width, cmp.Or(look.height, 900))
 }
 
 func (tb *tab) faults(state state, look look, axe string) (faults []string) {
@@ -218,7 +221,7 @@ func axe(t *testing.T) string {
 	if err != nil || len(found) != 1 {
 		need.Missing(t, "axe-core is missing: run make test, which fetches it with npm")
 	}
-	return string(must(os.ReadFile(found[0]))(t))
+	return string(must(os.ReadFile(found[0])))
 }
 
 // picture leaves a picture of the whole page in the folder screenshots, if there is one.

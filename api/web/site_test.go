@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // strictPolicy is the strictest that a page with a script and requests can have.
@@ -46,25 +48,19 @@ type site struct {
 func newSite(t *testing.T, body string) (*site, *tab) {
 	t.Helper()
 	v := newVisitor(t, timeMachine)
-	script := must(web.Countdown())(t)
 	p := &site{body: body, status: http.StatusOK}
-	serve := func(contentType, text string, header ...string) http.HandlerFunc {
+	serve := func(contentType, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
-			if len(header) > 0 {
-				w.Header().Set(header[0], header[1])
-			}
 			fmt.Fprint(w, text)
 		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.page)
 	mux.HandleFunc("GET /countdown/{token}", p.countdown)
-	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(script.Gzip), "Content-Encoding", "gzip"))
+	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(must(web.Countdown()).Plain)))
 	mux.HandleFunc("GET /recorder.js", serve("text/javascript", recorder))
 	mux.HandleFunc("GET /elsewhere", serve("text/html", `<!doctype html><title>Elsewhere</title><link rel="icon" href="data:,"><p>Elsewhere`))
-	mux.HandleFunc("GET /worker.js", serve("text/javascript", `import { MailgateCountdown } from "/mailgate-countdown.js";
-postMessage(MailgateCountdown.name + (globalThis.HTMLElement ? " with" : " without") + " HTMLElement");`))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	p.URL = server.URL
@@ -213,15 +209,11 @@ func (tb *tab) started() {
 // shows waits until the page shows a text, and checks that it holds the button meanwhile.
 func (tb *tab) shows(text string) {
 	tb.t.Helper()
-	var last sight
-	defer func() {
-		if tb.t.Failed() {
-			tb.t.Logf("last seen: %+v", last)
+	servertest.Await(tb.t, fmt.Sprintf("the page to show %q", text), time.Minute, func() error {
+		if seen := tb.look(); seen.Text != text || seen.Held != (text != "") {
+			return fmt.Errorf("it shows %+v", seen)
 		}
-	}()
-	tb.until(fmt.Sprintf("it shows %q", text), func() bool {
-		last = tb.look()
-		return last.Text == text && last.Held == (text != "")
+		return nil
 	})
 }
 

@@ -25,14 +25,6 @@ func TestEncode_AnyText_ReadBackAlike(t *testing.T) {
 	}
 }
 
-func TestSeconds_Milliseconds_RoundUp(t *testing.T) {
-	for ms, want := range map[int64]int64{0: 0, 1: 1, 999: 1, 1000: 1, 1001: 2, 60_000: 60} {
-		if got := wire.Seconds(ms); got != want {
-			t.Errorf("%d ms: %d s, want %d", ms, got, want)
-		}
-	}
-}
-
 // Where the clock has stepped back, everything counts from what it shows now.
 func TestLimits_ClockStepsBack_WaitsCountFromIt(t *testing.T) {
 	v := verdict(t, "minute=1/60s,hour=5/1h", now, now-5000)
@@ -58,15 +50,11 @@ func TestRateLimit_ShortWindows_InWholeSeconds(t *testing.T) {
 	}
 }
 
-// Of several full limits all are named, of none none.
+// Of several full limits all are named.
 func TestViolated_SeveralFull_NamesEach(t *testing.T) {
-	for want, limits := range map[string][]wire.Limit{
-		"[]":    {{Name: "a", Remaining: 1}},
-		"[a c]": {{Name: "a"}, {Name: "b", Remaining: 2}, {Name: "c"}},
-	} {
-		if got := fmt.Sprint(wire.Violated(limits)); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+	limits := []wire.Limit{{Name: "a"}, {Name: "b", Remaining: 2}, {Name: "c"}}
+	if got := fmt.Sprint(wire.Violated(limits)); got != "[a c]" {
+		t.Error(got)
 	}
 }
 
@@ -79,7 +67,6 @@ func TestNewVerdict_NothingToWaitFor_LimitIsNull(t *testing.T) {
 	}
 }
 
-// verdict is what the next send is told at a moment, after one at another.
 func TestObject_EachField_AsEncodeWritesIt(t *testing.T) {
 	type object struct {
 		Title  string `json:"title"`
@@ -106,6 +93,7 @@ func TestObject_EachField_AsEncodeWritesIt(t *testing.T) {
 	}
 }
 
+// verdict is what the next send is told at a moment, after one at another.
 func verdict(t *testing.T, policy string, sent, at int64) throttle.Verdict {
 	t.Helper()
 	p := throttletest.Policy(t, policy)

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 // A reply is what a server answered to one request.
@@ -105,6 +103,11 @@ func (c client) mustSend(t testing.TB, email string, status int) reply {
 	return c.must(t, "POST", "/send-code", bodyFor(email), status)
 }
 
+// sendOnce sends under an Idempotency-Key.
+func (c client) sendOnce(key, email string) (reply, error) {
+	return c.ask("POST", "/send-code", bodyFor(email), http.Header{"Idempotency-Key": {key}})
+}
+
 // mustVerify checks a code.
 func (c client) mustVerify(t testing.TB, email, code string, status int) reply {
 	t.Helper()
@@ -132,21 +135,3 @@ func (p *process) metric(t testing.TB, name string) string {
 }
 
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
-
-// mailsTo are the texts that the relay received for a mailbox.
-func mailsTo(relay *sandbox.Server, email string) (texts []string) {
-	for _, mail := range relay.List() {
-		if mail.To[0] == email {
-			texts = append(texts, mail.Text)
-		}
-	}
-	return texts
-}
-
-// otherThan is a code that is not this one.
-func otherThan(code string) string {
-	if code == "000000" {
-		return "000001"
-	}
-	return "000000"
-}

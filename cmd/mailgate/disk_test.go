@@ -1,36 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/mailgate/mailgate/cache"
 )
-
-// A restart forgets nothing, and neither does a process that was killed. Only the first start
-// warns that there is no history: later it would be another directory.
-func TestDataDir_Restarted_KeepsTheHistory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	environ := settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+dir)
-	for i, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
-		server := startServer(t, environ)
-		serving, warnings := server.log.lines(`"msg":"serving"`), server.log.lines("the data directory was empty")
-		if serving[0]["data_dir"] != dir || len(warnings) > 0 != (i == 0) {
-			t.Errorf("start %d: %v, %v", i, serving, warnings)
-		}
-		app := newClient(t, server.URL, apiKey)
-		for before := range i {
-			app.mustSend(t, fmt.Sprintf("user%d@example.com", before), 429)
-		}
-		app.mustSend(t, fmt.Sprintf("user%d@example.com", i), 200)
-		server.stop(t, end)
-	}
-}
 
 func TestDataDir_InUse_SecondProcessDoesNotStart(t *testing.T) {
 	t.Parallel()
@@ -60,19 +36,6 @@ func TestDataDir_Damaged_SaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRemedy_FullDiskOrFewFiles_SaysWhich(t *testing.T) {
-	t.Parallel()
-	for want, err := range map[string]error{
-		"; free some space":                     fmt.Errorf("%w: 3 MB free", cache.ErrFull),
-		"; raise the limit of open files":       fmt.Errorf("%w: %w", cache.ErrUnavailable, syscall.EMFILE),
-		"; the user that mailgate runs as must": &os.PathError{Op: "open", Path: "/data", Err: syscall.EACCES},
-	} {
-		if got := remedy(err); !strings.HasPrefix(got, want) {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
-	}
-}
-
 // No other user of the machine can read the history, whatever the mode of the directory.
 func TestDataDir_OpenToOthers_FilesArePrivate(t *testing.T) {
 	t.Parallel()
@@ -93,8 +56,9 @@ func TestDataDir_OpenToOthers_FilesArePrivate(t *testing.T) {
 	}
 }
 
-// One node makes a secret and keeps it, and with it the codes and countdowns already sent. A
-// truncated secret prevents the start.
+// A process that was killed forgets nothing. One node makes a secret and keeps it, and with it the
+// codes and countdowns already sent; a truncated secret prevents the start. Only the first start
+// warns that there is no history: later it would be another directory.
 func TestSecret_Restarted_IsKept(t *testing.T) {
 	t.Parallel()
 	relay, dir := startRelay(t), t.TempDir()
@@ -108,7 +72,13 @@ func TestSecret_Restarted_IsKept(t *testing.T) {
 		t.Errorf("the secret is in the log, or %v", err)
 	}
 
+	const empty = "the data directory was empty"
+	warned := len(server.log.lines(empty))
 	server = startServer(t, environ)
+	if again := len(server.log.lines(empty)); warned != 1 || again != 0 {
+		t.Errorf("%d and %d warnings", warned, again)
+	}
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429)
 	newClient(t, server.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 200)
 	newClient(t, server.URL, apiKey).mustVerify(t, "alice@example.com", sixDigits.FindString(relay.List()[0].Text), 200)
 	server.stop(t, syscall.SIGTERM)

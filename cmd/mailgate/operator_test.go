@@ -35,7 +35,6 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 		{"show --json alice@example.com", environ, exitOK, fmt.Sprintf(`"id": %q`, sent.Body.ID)},
 		{"show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, "next        now"},
 		{"reset Alice@Example.com", environ, exitOK, "records cleared for mailbox 8555ce41e4: 1\n"},
-		{"reset --json alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"reset alice", environ, exitFailure, "answers 422: Invalid field: The address has no @."},
 		{"show a/b@example.com", environ, exitOK, "next        now"},
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
@@ -46,9 +45,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 		{"show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
 		{"show", environ, exitMisusage, "expected an email address"},
 		{"show alice@example.com bob@example.com", environ, exitMisusage, "too many arguments; see mailgate show --help"},
-		{"reset -- alice@example.com --reason=x", environ, exitMisusage, "too many arguments"},
 		{"healthcheck", environ, exitOK, ""},
-		{"healthcheck --url=http://127.0.0.1:1", nil, exitFailure, "no server answers"},
 	} {
 		does(t, step.environ, step.status, step.says, strings.Fields(step.args)...)
 	}
@@ -69,7 +66,6 @@ func TestOperator_Action_ShownAndReset(t *testing.T) {
 	does(t, environ, exitOK, "cleared for "+name+": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")
 	does(t, environ, exitFailure, "answers 404", "reset", "--action", "replies", subject)
-	does(t, environ, exitMisusage, "expected an email address", "reset", "--action", "reply")
 	does(t, environ, exitMisusage, "--action: ", "reset", subject, "--action")
 	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || "subject "+fmt.Sprint(audit[0]["subject"]) != name || strings.Contains(s.log.String(), "user 4711") {
 		t.Errorf("the audit log has %v", audit)
@@ -93,22 +89,16 @@ func TestOperator_Rule_ShownAndReset(t *testing.T) {
 	send("carol@example.com", 429)
 	does(t, environ, exitOK, "limits      none; the rule mailbox exempts this mailbox\n", "show", "e2e-7@example.com")
 	does(t, environ, exitOK, "limit hour of rule client-ip", "show", "--rule", "client-ip", "2001:db8::8")
-	does(t, environ, exitOK, ": 0\n", "reset", "--rule", "client-ip", "198.51.100.7")
 	does(t, environ, exitOK, ": 2\n", "reset", "--rule=client-ip", "2001:db8::9", "--reason", "ticket 4711")
 	does(t, environ, exitOK, "now", "show", "--rule=client-ip", "2001:db8::9")
 	send("carol@example.com", 200)
-	send("dave@example.com", 429)
 	does(t, environ, exitOK, "3 of 3", "show", "--rule", "provider")
 	does(t, environ, exitOK, ": 3\n", "reset", "--rule", "provider")
-	send("dave@example.com", 200)
-	send("alice@example.com", 429) // her own minute is not over
 
 	does(t, environ, exitFailure, "answers 404: Unknown rule: No rule has this name.", "reset", "--rule", "clientip", "2001:db8::7")
 	does(t, environ, exitFailure, "POST /admin/mailboxes/{email}/reset", "reset", "--rule", "mailbox", "alice@example.com")
 	does(t, environ, exitFailure, "subject must be an IPv4 or IPv6 address.", "reset", "--rule", "client-ip", "2001:db8::/64")
 	does(t, environ, exitFailure, "subject is missing.", "reset", "--rule", "client-ip")
-	does(t, environ, exitFailure, "leave subject out", "reset", "--rule", "provider", "2001:db8::7")
-	does(t, environ, exitMisusage, "too many arguments", "reset", "--rule", "client-ip", "2001:db8::7", "2001:db8::8")
 	does(t, environ, exitMisusage, "--rule and --action can't be used together", "reset", "--rule", "client-ip", "--action", "reply", "x")
 	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["rule"] != "client-ip" || strings.Contains(s.log.String(), "2001:db8") {
 		t.Errorf("the audit log has %v", audit)

@@ -99,7 +99,7 @@ type process struct {
 	URL    string
 	log    *output
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when it has
+	exited <-chan struct{} // closed when it has
 }
 
 // settingsFor is the environment of a server on a free port, with keys. Its cache is small, as
@@ -123,35 +123,19 @@ func besideRedis(t testing.TB, redis *redistest.Server, relayURL string, more ..
 	}, more...)...)
 }
 
-// onEachStore runs a test with the history on disk and in Redis. Environ is that of one more
-// server.
-func onEachStore(t *testing.T, test func(t *testing.T, environ func(relayURL string, more ...string) []string)) {
-	t.Run("disk", func(t *testing.T) {
-		dir := "MAILGATE_DATA_DIR=" + t.TempDir()
-		test(t, func(relayURL string, more ...string) []string { return settingsFor(relayURL, append(more, dir)...) })
-	})
-	t.Run("redis", func(t *testing.T) {
-		redis := redistest.Alone(t)
-		test(t, func(relayURL string, more ...string) []string { return besideRedis(t, redis, relayURL, more...) })
-	})
-}
-
 // launch starts mailgate as a process, perhaps through another command, and returns without
 // waiting for it.
 func launch(t testing.TB, through, environ []string, args ...string) *process {
 	t.Helper()
-	p := &process{log: &output{}, exited: make(chan struct{})}
+	p := &process{log: &output{}}
 	line := slices.Concat(through, []string{os.Args[0]}, args)
 	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"))
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	if err := p.cmd.Start(); err != nil {
+	var err error
+	if p.exited, err = servertest.StartProcess(p.cmd); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(p.exited)
-		_ = p.cmd.Wait() // the status is asked for where it matters
-	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may be gone already
 		<-p.exited

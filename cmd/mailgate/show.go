@@ -31,7 +31,7 @@ func (s subject) path() (string, error) {
 	case s.Rule != "":
 		return "/rules/" + url.PathEscape(s.Rule), nil
 	case s.Name == "":
-		return "", &config.Error{Problem: "expected an email address, or with --action its subject"}
+		return "", &config.Error{Problem: "expected an email address, or the subject of --rule or --action"}
 	case s.Action != "":
 		return "/actions/" + url.PathEscape(s.Action), nil
 	}

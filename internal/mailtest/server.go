@@ -16,7 +16,6 @@
 package mailtest
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/x509"
 	_ "embed"
@@ -24,8 +23,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/smtp"
 	"net/url"
 	"os"
 	"os/exec"
@@ -203,15 +202,12 @@ func greets(addr string) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(startLimit)); err != nil {
+	_ = conn.SetDeadline(time.Now().Add(startLimit))
+	client, err := smtp.NewClient(conn, "localhost")
+	if err != nil {
 		return err
 	}
-	banner, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && !strings.HasPrefix(banner, "220 ") {
-		err = fmt.Errorf("it says %q", strings.TrimSpace(banner))
-	}
-	_, _ = io.WriteString(conn, "QUIT\r\n") // or the log would tell of a lost connection
-	return err
+	return errors.Join(client.Hello("mailtest"), client.Quit()) // or the log would tell of a lost connection
 }
 
 // TakeToken has the server take this token, of OAuth 2 by AUTH XOAUTH2, from then on, and

@@ -17,13 +17,9 @@ func Fill(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	chunk := make([]byte, 1<<20)
-	for ; ; time.Sleep(5 * time.Millisecond) {
-		if _, err := file.Write(chunk); errors.Is(err, syscall.ENOSPC) {
-			if len(chunk) == 1 {
-				return
-			}
-			chunk = chunk[:1]
+	for size := 1 << 20; size > 0; time.Sleep(5 * time.Millisecond) {
+		if _, err := file.Write(make([]byte, size)); errors.Is(err, syscall.ENOSPC) {
+			size /= 2
 		} else if err != nil {
 			t.Fatal(err)
 		}

@@ -1,14 +1,37 @@
 package servertest
 
-import "testing"
+import (
+	"runtime"
+	"syscall"
+	"testing"
+)
 
-// Port reserves a free port of 127.0.0.1 for a server until the test ends.
+// Port reserves a free port of 127.0.0.1 for a server that may stop and start again, until the test
+// ends: on Linux the kernel gives the port of a socket that is bound but does not listen to no other
+// that asks for any free port, and SO_REUSEADDR on both sides lets the server listen beside it. On
+// other systems another program could take it.
 func Port(t testing.TB) int {
 	t.Helper()
-	port, release, err := reservePort()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
-		t.Fatalf("finding a free port: %v", err)
+		t.Fatalf("opening a socket: %v", err)
 	}
-	t.Cleanup(release)
-	return port
+	syscall.CloseOnExec(fd)
+	release := func() { _ = syscall.Close(fd) }
+	if runtime.GOOS == "linux" {
+		t.Cleanup(release)
+	} else {
+		defer release()
+	}
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		t.Fatalf("letting a server share the port: %v", err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatalf("binding a free port: %v", err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatalf("reading the port: %v", err)
+	}
+	return name.(*syscall.SockaddrInet4).Port
 }

@@ -1,7 +1,6 @@
 package standby_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
@@ -11,68 +10,66 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-var alice = verify.Recipient{Mailbox: "alice", Address: "alice@example.com", Purpose: "sign-up"}
+var (
+	alice = verify.Recipient{Mailbox: "alice", Address: "alice@example.com", Purpose: "sign-up"}
+	bob   = verify.Recipient{Mailbox: "bob", Address: "bob@example.com"}
+)
 
-func (n *node) issue(t testing.TB) (code string) {
+func (n *node) issue(t testing.TB, to verify.Recipient) (code string) {
 	t.Helper()
-	code, err := n.codes.Issue(context.Background(), alice)
+	code, err := n.codes.Issue(context.Background(), to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return code
 }
 
-// verify expects a result.
-func (n *node) verify(t testing.TB, code string, want verify.Result) {
+func (n *node) verify(t testing.TB, from verify.Recipient, code string, want verify.Result) {
 	t.Helper()
-	if o, err := n.codes.Verify(context.Background(), alice, code); err != nil || o.Result != want {
+	if o, err := n.codes.Verify(context.Background(), from, code); err != nil || o.Result != want {
 		t.Errorf("the result is %d, want %d; %v", o.Result, want, err)
 	}
 }
 
+// unchecked expects that a code of alice is not answered.
+func (n *node) unchecked(t testing.TB, code string) {
+	t.Helper()
+	_, err := n.codes.Verify(context.Background(), alice, code)
+	unavailable(t, err)
+}
+
+// A code that was used in an outage ends those before it everywhere, and none after it. One that was
+// not used then is right once afterwards.
 func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n, other := start(t, server.URL()), start(t, server.URL())
-	shared := n.issue(t)
+	n, other := open(t, t.TempDir(), server.URL()), start(t, server.URL())
+	shared := n.issue(t, alice)
 	server.Kill()
 	n.awaitAlone(t)
 	other.awaitAlone(t)
-	alone, used := n.issue(t), n.issue(t)
-	_, err := n.codes.Verify(t.Context(), alice, shared)
-	unavailable(t, err)
-	_, err = other.codes.Verify(t.Context(), alice, used)
-	unavailable(t, err)
-	n.verify(t, used, verify.Correct)
-	_, err = n.codes.Verify(t.Context(), alice, used)
-	unavailable(t, err)
+	n.unchecked(t, shared)
+	used, another := n.issue(t, alice), n.issue(t, bob)
+	n.unchecked(t, shared)
+	other.unchecked(t, used)
+	n.verify(t, alice, used, verify.Correct)
+	n.unchecked(t, used)
 	server.Restart()
-	n.awaitHealthy(t)
 	other.awaitHealthy(t)
-	for _, code := range []string{shared, alone, used} { // the right code has ended all of them
-		other.verify(t, code, verify.Expired)
-	}
-}
-
-func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
-	server := redistest.Alone(t)
-	n, other := start(t, server.URL()), start(t, server.URL())
-	server.Kill()
-	n.awaitAlone(t)
-	code := n.issue(t)
-	server.Restart()
+	after := other.issue(t, alice)
+	n.Start()
 	n.awaitHealthy(t)
-	other.awaitHealthy(t)
-	other.verify(t, code, verify.Correct)
-	n.verify(t, code, verify.Expired)
-	server.Kill()
-	n.awaitAlone(t)
-	_, err := n.codes.Verify(t.Context(), alice, code)
-	unavailable(t, err)
+	other.verify(t, alice, shared, verify.Incorrect)
+	other.verify(t, alice, used, verify.Incorrect)
+	other.verify(t, alice, after, verify.Correct)
+	other.verify(t, bob, another, verify.Correct)
+	n.verify(t, bob, another, verify.Expired)
 }
 
 // A code that Redis was told of unheard is not right at the node any more, also after a restart of
 // the node, and right at Redis once.
 func TestCodes_TellingLost_RightOnce(t *testing.T) {
+	t.Parallel()
 	for name, restarted := range map[string]bool{"running": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
@@ -81,7 +78,7 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 			n, other := open(t, dir, proxy.URL()), start(t, server.URL())
 			server.Kill()
 			n.awaitAlone(t)
-			code := n.issue(t)
+			code := n.issue(t, alice)
 			server.Restart()
 			servertest.Eventually(t, "Redis to be back", func() bool {
 				_, err := n.mailbox.Peek(context.Background(), "other")
@@ -100,31 +97,30 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 				n = open(t, dir, proxy.URL())
 			}
 			n.awaitAlone(t)
-			_, err = n.codes.Verify(t.Context(), alice, code)
-			unavailable(t, err)
-			second := n.issue(t) // is checked alone
-			n.verify(t, second, verify.Correct)
+			n.unchecked(t, code)
+			second := n.issue(t, alice) // is checked alone
+			n.verify(t, alice, second, verify.Correct)
 			server.Restart()
 			n.Start()
 			n.awaitHealthy(t)
 			other.awaitHealthy(t)
-			other.verify(t, code, verify.Expired)
+			other.verify(t, alice, code, verify.Expired)
 		})
 	}
 }
 
 var (
-	name  = idempotency.Name{Caller: "shop", Key: "order-1"}
-	print = idempotency.Fingerprint{1}
+	order1, order2 = idempotency.Name{Caller: "shop", Key: "order-1"}, idempotency.Name{Caller: "shop", Key: "order-2"}
+	answer         = idempotency.Answer{Status: 202, Body: []byte("sent")}
 )
 
-func (n *node) begin(t testing.TB, want idempotency.State, alone bool) idempotency.Outcome {
+func (n *node) begin(t testing.TB, name idempotency.Name, want idempotency.State, alone bool) idempotency.Lease {
 	t.Helper()
-	o, err := n.requests.Begin(context.Background(), name, print)
-	if err != nil || o.State != want || o.Alone != alone {
-		t.Fatalf("state %d, alone %v, %v; want %d, alone %v", o.State, o.Alone, err, want, alone)
+	o, err := n.requests.Begin(context.Background(), name, idempotency.Fingerprint{1})
+	if err != nil || o.State != want || o.Alone != alone || want == idempotency.Replay && string(o.Answer.Body) != "sent" {
+		t.Fatalf("state %d, alone %v, answer %q, %v; want %d, alone %v", o.State, o.Alone, o.Answer.Body, err, want, alone)
 	}
-	return o
+	return o.Lease
 }
 
 func (n *node) finish(t testing.TB, l idempotency.Lease) {
@@ -137,23 +133,27 @@ func (n *node) finish(t testing.TB, l idempotency.Lease) {
 	}
 }
 
-var answer = idempotency.Answer{Status: 202, Body: []byte("sent")}
-
-func TestRequests_Mirrored_RetryInOutageIsAnswered(t *testing.T) {
+// In an outage a retry gets the answer from before, and Redis is told of what was done alone.
+func TestRequests_InOutage_AnsweredAloneAndTold(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
-	n := start(t, server.URL())
-	n.finish(t, n.begin(t, idempotency.Started, false).Lease)
+	n, other := start(t, server.URL()), start(t, server.URL())
+	n.finish(t, n.begin(t, order1, idempotency.Started, false))
 	server.Kill()
 	n.awaitAlone(t)
-	if o := n.begin(t, idempotency.Replay, true); !bytes.Equal(o.Answer.Body, answer.Body) {
-		t.Errorf("the answer is %q", o.Answer.Body)
-	}
+	n.begin(t, order1, idempotency.Replay, true)
+	n.finish(t, n.begin(t, order2, idempotency.Started, true))
+	server.Restart()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	other.begin(t, order2, idempotency.Replay, false)
 }
 
 func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n, other := start(t, server.URL()), start(t, server.URL())
-	lease := n.begin(t, idempotency.Started, false).Lease
+	lease := n.begin(t, order1, idempotency.Started, false)
 	server.Kill()
 	n.awaitAlone(t)
 	_, err := n.requests.HandOver(t.Context(), lease)
@@ -164,21 +164,7 @@ func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
 	server.Restart()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
-	other.begin(t, idempotency.Started, false)
-}
-
-func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
-	server := redistest.Alone(t)
-	n, other := start(t, server.URL()), start(t, server.URL())
-	server.Kill()
-	n.awaitAlone(t)
-	n.finish(t, n.begin(t, idempotency.Started, true).Lease)
-	server.Restart()
-	n.awaitHealthy(t)
-	other.awaitHealthy(t)
-	if o := other.begin(t, idempotency.Replay, false); !bytes.Equal(o.Answer.Body, answer.Body) {
-		t.Errorf("the answer is %q", o.Answer.Body)
-	}
+	other.begin(t, order1, idempotency.Started, false)
 }
 
 // A step whose reply was lost may have been taken, so it is not taken alone as well, even if

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
@@ -73,6 +74,9 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	if history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Error("Redis was not told")
 	}
+	if n.log.count("admitted=0") != 0 {
+		t.Errorf("the log is\n%s", n.log.text.String())
+	}
 }
 
 // A Redis that hangs is not away at once: its calls fail, and what they may have charged is
@@ -119,6 +123,7 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 
 // Without the worker, the call itself has Redis told before it decides.
 func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	n := open(t, t.TempDir(), server.URL())
 	server.Kill()
@@ -162,6 +167,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 
 // What Redis can never take does not keep the node degraded.
 func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
@@ -177,26 +183,6 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	n.awaitHealthy(t)
 	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("journal operations dropped") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
-	}
-}
-
-func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server.URL())
-	before := n.admit(t, "alice", false)
-	server.Kill()
-	n.awaitAlone(t)
-	during := n.admit(t, "alice", true)
-	n.admit(t, "alice", true)
-	for _, a := range []throttle.Admission{before, during} {
-		if released, err := n.mailbox.Release(t.Context(), "alice", a); err != nil || !released {
-			t.Errorf("released %v, %v", released, err)
-		}
-	}
-	server.Restart()
-	n.awaitHealthy(t)
-	if got := history(t, server.Client(), "alice"); len(got) != 1 {
-		t.Errorf("Redis has %d sends, want 1", len(got))
 	}
 }
 
@@ -225,18 +211,28 @@ func (n *node) actionsLeft(t *testing.T, want int) {
 	}
 }
 
-func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
+func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
-	before := n.takeAction(t)
+	before, action := n.admit(t, "alice", false), n.takeAction(t)
 	server.Kill()
 	n.awaitAlone(t)
-	during := n.takeAction(t)
+	during, actionAlone := n.admit(t, "alice", true), n.takeAction(t)
+	n.admit(t, "alice", true)
 	n.takeAction(t)
-	n.releaseAction(t, during)
-	n.releaseAction(t, before)
+	for _, a := range []throttle.Admission{before, during} {
+		if released, err := n.mailbox.Release(t.Context(), "alice", a); err != nil || !released {
+			t.Errorf("released %v, %v", released, err)
+		}
+	}
+	n.releaseAction(t, actionAlone)
+	n.releaseAction(t, action)
 	server.Restart()
 	n.awaitHealthy(t)
+	if got := history(t, server.Client(), "alice"); len(got) != 1 {
+		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
 	n.actionsLeft(t, 2)
 }
 
@@ -286,6 +282,7 @@ func TestRelease_CounterAsRedisDies_NotRepeatedAlone(t *testing.T) {
 }
 
 func TestReset_InOutage_Unavailable(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)

@@ -26,7 +26,7 @@ type part struct {
 
 var (
 	errNotSynced = errors.New("the journal of this record is not synced to Redis yet")
-	errAlone     = errors.New("Redis is away, and this node's own records cannot guarantee that")
+	errAlone     = errors.New("Redis is away, and a node cannot do this alone")
 	errAgain     = errors.New("the master has changed its state")
 )
 

@@ -29,15 +29,10 @@ const (
 	prefix = "mailgate"
 )
 
-var tiers = policy("day=3/24h")
-
-func policy(text string) throttle.Policy {
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
+var (
+	tiers, _   = throttle.ParsePolicy("day=3/24h")
+	counter, _ = throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 3, Window: 24 * time.Hour})
+)
 
 // onRedis is a limiter on Redis.
 func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *cluster.Limiter {
@@ -97,14 +92,6 @@ func (l *logged) count(words string) int {
 	return strings.Count(l.text.String(), words)
 }
 
-var counter = func() throttle.Algorithm {
-	w, err := throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 3, Window: 24 * time.Hour})
-	if err != nil {
-		panic(err)
-	}
-	return w
-}()
-
 // open makes a node over a directory. Its worker runs once Start is called.
 func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
@@ -125,7 +112,7 @@ func open(t testing.TB, dir string, url string) *node {
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
 	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
-	budget := throttletest.Policy(t, "ten-minutes=5/10m,day=20/24h")
+	budget := throttletest.Policy(t, "ten-minutes=20/10m")
 	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
 	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {

@@ -93,7 +93,7 @@ func (s *Standby) Close(ctx context.Context) {
 	s.prober.Close()
 	_ = s.save()
 	if left := s.journal.size(); left > 0 {
-		s.o.Log.Warn("the journal is not synced to Redis; the next start continues", "operations", left)
+		s.o.Log.Warn("the journal is not synced to Redis; the next start syncs it", "operations", left)
 	}
 }
 
@@ -158,10 +158,17 @@ func (s *Standby) observe(drained bool) State {
 	switch {
 	case from == connected && s.state == alone:
 		s.begin(alone)
-		s.o.Log.Warn("Redis is away: this node uses its own records", "master", lost.Address, "cause", lost.Cause())
+		log := s.o.Log
+		if lost.Address != "" { // as in a Cluster
+			log = log.With("master", lost.Address)
+		}
+		log.Warn("Redis is away: this node uses its own records", "cause", lost.Cause())
 	case from != connected && s.state == connected:
 		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
 			"admitted", now.Admitted-s.outage.Admitted)
+	}
+	if s.state == connected {
+		s.outage.Admitted = now.Admitted // sends may be admitted alone before observe sees the outage
 	}
 	return now
 }
@@ -169,7 +176,7 @@ func (s *Standby) observe(drained bool) State {
 // begin notes when an outage began.
 func (s *Standby) begin(in state) {
 	s.state, s.began = in, time.Now()
-	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load()}
+	s.outage.Since = s.o.Clock.Now()
 }
 
 // Ready returns an error if the node cannot decide now: a master does not take a write, or is away

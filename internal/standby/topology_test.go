@@ -35,6 +35,7 @@ func (n *node) goAlone(t *testing.T, key string) (a throttle.Admission) {
 }
 
 func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
+	t.Parallel()
 	servers := redistest.Cluster(t)
 	for i := range servers.Masters {
 		servers.Replicas[i].Kill() // no failover
@@ -64,6 +65,7 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 
 // A node that starts while all masters are away continues alone, though it does not know them yet.
 func TestCluster_StartedInOutage_ContinuesAlone(t *testing.T) {
+	t.Parallel()
 	servers := redistest.Cluster(t)
 	for i := range servers.Masters {
 		servers.Replicas[i].Kill()

@@ -39,18 +39,25 @@ func TestCheck_UnsuitableField_Named(t *testing.T) {
 			request := sampleRequest(t)
 			request.Template = "own"
 			c.change(&request)
-			for how, err := range map[string]error{"Check": composer.Check(request), "Compose": composeError(composer, request)} {
-				refusal, refused := errors.AsType[*message.Error](err)
-				switch {
-				case c.field == "" && err != nil:
-					t.Errorf("%s: %v", how, err)
-				case c.field != "" && (!refused || refusal.Field != c.field):
-					t.Errorf("%s: %#v, want a bad %s", how, err, c.field)
-				case refused && (strings.Contains(err.Error(), "xx") || strings.Contains(err.Error(), "aa")):
-					t.Errorf("%s repeats what it was given: %v", how, err)
-				}
-			}
+			checkRefused(t, composer, request, c.field)
 		})
+	}
+}
+
+// checkRefused checks that Check and Compose both name this field, or neither refuses for "".
+func checkRefused(t *testing.T, composer *message.Composer, request message.Request, field string) {
+	t.Helper()
+	_, composed := composer.Compose(request)
+	for how, err := range map[string]error{"Check": composer.Check(request), "Compose": composed} {
+		refusal, refused := errors.AsType[*message.Error](err)
+		switch {
+		case field == "" && err != nil:
+			t.Errorf("%s: %v", how, err)
+		case field != "" && (!refused || refusal.Field != field):
+			t.Errorf("%s of %+.100v: %#v, want a bad %s", how, request, err, field)
+		case refused && (strings.Contains(err.Error(), "xx") || strings.Contains(err.Error(), "aa")):
+			t.Errorf("%s repeats what it was given: %v", how, err)
+		}
 	}
 }
 

@@ -109,6 +109,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 		}
 	}
 	out := bytes.NewBuffer(head)
+	v.boundary = rand.Text()
 	l.write(out, v)
 	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: out.Bytes()}, nil
 }

@@ -23,14 +23,15 @@ type layout struct {
 	size    int     // in octets, about
 }
 
-// piece is text as it goes out, and the line after it, not encoded yet, if it has a marker.
+// piece is text as it goes out, with a boundary between two of its parts, and the line after it, not
+// encoded yet, if it has a marker.
 type piece struct {
-	text []byte
+	text [][]byte
 	line string
 }
 
-// values are what replaces the markers.
-type values struct{ code, email string }
+// values are what replaces the markers, and the boundary.
+type values struct{ code, email, boundary string }
 
 // markers are not changed by the encodings of an email. They are random, so that no request and
 // no template has one of them.
@@ -80,7 +81,9 @@ func (c *Composer) newLayout(t *template, r Request) (*layout, error) {
 }
 
 var (
-	boundary      = rand.Text() // random, so that no part has it
+	// boundary is replaced in each email: with one for all, the reader of an email could choose a
+	// value that ends a part of another.
+	boundary      = rand.Text()
 	inContentType = regexp.MustCompile(`boundary=(\w+)`)
 )
 
@@ -126,18 +129,27 @@ func cut(text []byte) (pieces []piece) {
 		line := bytes.ReplaceAll(text[at:end], []byte("=\r\n"), nil)
 		if bytes.Contains(line, []byte(markers.code)) || bytes.Contains(line, []byte(markers.email)) {
 			decoded, _ := io.ReadAll(quotedprintable.NewReader(bytes.NewReader(line))) // what cannot be decoded gives another email
-			pieces = append(pieces, piece{text[start:at], strings.TrimSuffix(string(decoded), "\r\n")})
+			pieces = append(pieces, newPiece(text[start:at], strings.TrimSuffix(string(decoded), "\r\n")))
 			start = end
 		}
 		at = end
 	}
-	return append(pieces, piece{text: text[start:]})
+	return append(pieces, newPiece(text[start:], ""))
+}
+
+func newPiece(text []byte, line string) piece {
+	return piece{bytes.Split(text, []byte(boundary)), line}
 }
 
 // write writes the body with these values.
 func (l *layout) write(out *bytes.Buffer, v values) {
 	for _, p := range l.body {
-		out.Write(p.text)
+		for i, text := range p.text {
+			if i > 0 {
+				out.WriteString(v.boundary)
+			}
+			out.Write(text)
+		}
 		if p.line != "" {
 			encoder := quotedprintable.NewWriter(out)
 			_, _ = io.WriteString(encoder, v.in(p.line)) // a write to memory does not fail

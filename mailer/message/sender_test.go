@@ -22,16 +22,6 @@ func TestParseSender_EachForm_ReadOrRefused(t *testing.T) {
 		sender, err := message.ParseSender(test.text)
 		if err != nil || sender.Name != test.name || sender.Address.String() != test.where {
 			t.Errorf("%q: %q %q, %v", test.text, sender.Name, sender.Address.String(), err)
-			continue
-		}
-		made, err := newComposer(t, test.text, nil).Compose(sampleRequest(t))
-		if err != nil {
-			t.Errorf("%q: %v", test.text, err)
-			continue
-		}
-		from, err := read(t, made).header.AddressList("From")
-		if err != nil || len(from) != 1 || from[0].Name != test.name || from[0].Address != test.where {
-			t.Errorf("%q: From is read as %v, %v", test.text, from, err)
 		}
 	}
 }
@@ -53,11 +43,7 @@ func TestSender_Name_QuotedOrEncoded(t *testing.T) {
 	} {
 		sender := message.Sender{Name: name, Address: parse(t, "no-reply@acme.example")}
 		composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
-		made, err := composer.Compose(sampleRequest(t))
-		if err != nil {
-			t.Errorf("%q: %v", name, err)
-			continue
-		}
+		made := must(composer.Compose(sampleRequest(t)))(t)
 		unfolded := strings.ReplaceAll(string(made.Bytes), "\r\n ", " ")
 		if line := "\r\nFrom: " + want + " <no-reply@acme.example>\r\n"; !strings.Contains(unfolded, line) {
 			t.Errorf("%q: no %q in\n%.300s", name, line, made.Bytes)

@@ -16,10 +16,7 @@ func FuzzTemplates(f *testing.F) {
 	f.Add("{{.Code}}\nBcc: x@y.z", "{{template \"text.txt\" .}}{{.Code}}", "<a href={{.Data.name}}>{{.Code}}")
 	f.Add("{{range .Data}}{{.}}{{end}}{{.Code}}", "{{define \"a\"}}{{template \"a\" .}}{{end}}{{template \"a\" .}}", "<script>{{.Code}}</script>{{.Code}}")
 	f.Add("{{printf \"%99d\" 1}}{{.Code}}", "{{.Code}}{{with $x := .Data}}{{$x.b}}{{end}}", "<style>{{.Data.name}}</style>{{.Code}}")
-	sender, err := message.ParseSender("Acme <no-reply@acme.example>")
-	if err != nil {
-		f.Fatal(err)
-	}
+	sender := must(message.ParseSender("Acme <no-reply@acme.example>"))(f)
 	f.Fuzz(func(t *testing.T, subject, text, body string) {
 		began := time.Now()
 		defer func() {

@@ -48,26 +48,7 @@ func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) 
 	composer := newComposer(t, "no-reply@acme.example", own)
 	request := sampleRequest(t)
 	change(&request)
-	made, err := composer.Compose(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read(t, made)
-}
-
-// The built-in email fetches nothing and links nowhere.
-func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
-	for _, locale := range []string{"en", "zh"} {
-		body, err := os.ReadFile("templates/code/" + locale + "/body.html")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, part := range []string{"http:", "https:", "//", "url(", "@import", "<img", "<link", "<script", "href", "src="} {
-			if strings.Contains(string(body), part) {
-				t.Errorf("%s: body.html contains %q", locale, part)
-			}
-		}
-	}
+	return read(t, must(composer.Compose(request))(t))
 }
 
 // A visitor chooses most of an address. A mail reader must find nothing in it to make a link
@@ -92,52 +73,27 @@ func TestCompose_AddressWithMarks_NoLink(t *testing.T) {
 	}
 }
 
-func TestTemplates_Own_Added(t *testing.T) {
-	back := composeWith(t, invite(), func(r *message.Request) {
-		r.Template, r.Data = "invite", map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
-	})
-	if got := subjectOf(t, back); got != "Böb & <Co> invites you" {
-		t.Errorf("subject %q", got)
-	}
-	if back.text != "123456 from Böb & <Co> for 10 minutes" {
-		t.Errorf("text %q", back.text)
-	}
-	if back.html != "<p>123456 from Böb &amp; &lt;Co&gt; (&lt;b&gt;hi&lt;/b&gt;)</p>" {
-		t.Errorf("HTML %q", back.html)
-	}
-}
-
-func TestTemplates_OwnFile_Overrides(t *testing.T) {
+func TestTemplates_Own_AddedOrOverride(t *testing.T) {
 	own := files(
 		"code/en/subject.txt", "\ufeffHello {{.Code}}\r\n",
 		"code/fr/subject.txt", "{{.Code}} est votre code", "code/fr/text.txt", "{{.Code}} {{.ExpiresIn}}",
 		"code/fr/body.html", "<p>{{.Code}}</p>", "code/fr/expires.txt", "{{.Count}} {{.Unit}} (fr)",
 		".git/config", "not looked at", "code/.DS_Store", "nor this", "code/en/.swp", "nor this",
 	)
-	english := composeWith(t, own, func(*message.Request) {})
-	if got := subjectOf(t, english); got != "Hello 123456" {
-		t.Errorf("subject %q", got)
-	}
-	if !strings.Contains(english.text, "Your code is\n") {
-		t.Errorf("the built-in text is gone:\n%s", english.text)
-	}
-	french := composeWith(t, own, func(r *message.Request) { r.Locale = "fr-CA" })
-	if french.text != "123456 10 minute (fr)" {
-		t.Errorf("text %q", french.text)
-	}
-}
-
-func TestCheck_DataMissing_Named(t *testing.T) {
-	composer := newComposer(t, "no-reply@acme.example", invite())
-	request := sampleRequest(t)
-	request.Template = "invite"
-	want := "data lacks host, which the template needs"
-	if err := composer.Check(request); err == nil || err.Error() != want {
-		t.Errorf("without data: %v", err)
-	}
-	request.Data = map[string]string{"host": strings.Repeat("n", 256)}
-	if _, err := composer.Compose(request); err == nil || err.Error() != "data makes a subject that is too long" {
-		t.Errorf("with a long value in the subject: %v", err)
+	invited := map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
+	for _, c := range []struct {
+		own                    fstest.MapFS
+		template, locale       string
+		subject, text, htmlHas string
+	}{
+		{invite(), "invite", "en", "Böb & <Co> invites you", "123456 from Böb & <Co> for 10 minutes", "<p>123456 from Böb &amp; &lt;Co&gt; (&lt;b&gt;hi&lt;/b&gt;)</p>"},
+		{own, "code", "fr-CA", "123456 est votre code", "123456 10 minute (fr)", "<p>123456</p>"},
+		{own, "code", "en", "Hello 123456", "", "123456 is your code</title>"},
+	} {
+		back := composeWith(t, c.own, func(r *message.Request) { r.Template, r.Locale, r.Data = c.template, c.locale, invited })
+		if subject := subjectOf(t, back); subject != c.subject || c.text != "" && back.text != c.text || !strings.Contains(back.html, c.htmlHas) {
+			t.Errorf("%s in %s: %q, %q, %q", c.template, c.locale, subject, back.text, back.html)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ type Error struct {
 func (e *Error) Error() string {
 	text := "email " + string(e.Outcome)
 	if e.Relay != "" {
-		text = "relay " + e.Relay + ": " + text
+		text = "relay " + e.Relay + ": " + string(e.Outcome)
 	}
 	if e.Step != "" {
 		text += " at " + string(e.Step)

@@ -100,7 +100,7 @@ func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 // hold whatever the fault is.
 func suffer(t *testing.T, script fault.Script, want end) {
 	s := play(t, script)
-	var log lockedBuffer
+	var log bytes.Buffer
 	o := facing(script, ample)
 	o.Failures, o.Cooldown = 1, time.Hour
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -165,39 +165,6 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 	}
 }
 
-// What a relay hears to the octet when it refuses the recipient.
-func TestWire_RefusedRecipient_NoText(t *testing.T) {
-	const start = "EHLO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<recipient@secret.example>\r\n"
-	for name, c := range map[string]struct {
-		script fault.Script
-		want   string
-	}{
-		"one by one":          {fault.Script{NoPipelining: true}, start + "QUIT\r\n"},
-		"in a group":          {fault.Script{}, start + "DATA\r\nQUIT\r\n"},
-		"opened all the same": {fault.Script{OpenForRefused: true}, start + "DATA\r\n"},
-	} {
-		for kind, want := range map[fault.Kind]relay.Outcome{
-			fault.Temporary: relay.Deferred, fault.Permanent: relay.Rejected, fault.Barred: relay.Deferred,
-		} {
-			t.Run(name+"/"+string(kind), func(t *testing.T) {
-				c.script.At, c.script.Kind = fault.RCPT, kind
-				s := play(t, c.script)
-				r := newRelays(t, steady(), plain(s))
-				_, err := send(t.Context(), r, letter())
-				checkOutcome(t, err, want)
-				closeRelays(t, r)
-				servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
-				if got := string(s.Received()[0]); got != c.want {
-					t.Errorf("the relay heard\n%q, want\n%q", got, c.want)
-				}
-				if len(s.Mails()) != 0 {
-					t.Error("an email arrived")
-				}
-			})
-		}
-	}
-}
-
 // The relay stops reading in the middle of an email too great for any buffer, so its last octet
 // certainly never left.
 func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
@@ -215,12 +182,12 @@ func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
 }
 
 // A caller who goes away before the final dot gets the email back. Afterwards the outcome is
-// unknown.
-func TestSend_Cancelled_OutcomeByStep(t *testing.T) {
+// unknown. A Close whose context ends does the same to all.
+func TestSend_CutOff_OutcomeByStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		step    fault.Step
-		arrived string // in what the relay has heard when the caller goes
+		arrived string // in what the relay has heard by then
 		want    relay.Outcome
 	}{
 		{fault.Banner, "", relay.Unavailable},
@@ -229,28 +196,40 @@ func TestSend_Cancelled_OutcomeByStep(t *testing.T) {
 		{fault.DATA, "DATA", relay.Unavailable},
 		{fault.Dot, "\r\n.\r\n", relay.Unknown},
 	} {
-		t.Run(string(c.step), func(t *testing.T) {
-			t.Parallel()
-			s := play(t, fault.Script{At: c.step, Kind: fault.Silence, NoPipelining: true})
-			o := steady()
-			o.Command, o.FinalDot, o.Deadline = time.Hour, time.Hour, time.Hour
-			r := newRelays(t, o, plain(s))
-			ctx, cancel := context.WithCancel(t.Context())
-			failed := make(chan error, 1)
-			go func() {
-				_, err := send(ctx, r, letter())
-				failed <- err
-			}()
-			servertest.Eventually(t, "the relay heard "+c.arrived, func() bool {
-				heard := s.Received()
-				return len(heard) == 1 && bytes.Contains(heard[0], []byte(c.arrived))
+		for _, closed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/closed %t", c.step, closed), func(t *testing.T) {
+				t.Parallel()
+				s := play(t, fault.Script{At: c.step, Kind: fault.Silence, NoPipelining: true})
+				o := steady()
+				o.Command, o.FinalDot, o.Deadline = time.Hour, time.Hour, time.Hour
+				r := newRelays(t, o, plain(s))
+				ctx, cancel := context.WithCancel(t.Context())
+				failed := make(chan error, 1)
+				go func() {
+					own := ctx
+					if closed {
+						own = t.Context()
+					}
+					_, err := send(own, r, letter())
+					failed <- err
+				}()
+				servertest.Eventually(t, "the relay heard "+c.arrived, func() bool {
+					heard := s.Received()
+					return len(heard) == 1 && bytes.Contains(heard[0], []byte(c.arrived))
+				})
+				cancel()
+				if closed {
+					if err := r.Close(ctx); !errors.Is(err, context.Canceled) {
+						t.Errorf("Close: %v", err)
+					}
+				}
+				err := <-failed
+				checkOutcome(t, err, c.want)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("err = %v, want it to say that it was cancelled", err)
+				}
+				servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
 			})
-			cancel()
-			err := <-failed
-			checkOutcome(t, err, c.want)
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("err = %v, want it to say that the caller cancelled", err)
-			}
-		})
+		}
 	}
 }

@@ -49,21 +49,23 @@ func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
 }
 
 // Whatever a kept connection dies of before the email was handed over, the email goes out on a
-// fresh one, once.
+// fresh one, once, as where a relay takes so many emails over each. That is not held against it.
 func TestKeptConnection_Dead_Replaced(t *testing.T) {
 	t.Parallel()
 	for step, kinds := range map[fault.Step][]fault.Kind{
 		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent},
-		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence},
+		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Temporary},
 		fault.RCPT: {fault.HangUp, fault.Leaving},
-		fault.DATA: {fault.HangUp, fault.Leaving},
+		fault.DATA: {fault.HangUp, fault.Leaving, fault.Temporary},
 	} {
 		for _, kind := range kinds {
 			t.Run(string(step)+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
 				script := fault.Script{At: step, Kind: kind, Times: 1}
 				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
-				r := newRelays(t, facing(script, ample), plain(s))
+				o := facing(script, ample)
+				o.Failures = 1
+				r := newRelays(t, o, plain(s))
 				mustSend(t, r, letter())
 				if step == fault.RSET {
 					_, err := send(t.Context(), r, to("refused.example"))
@@ -79,88 +81,23 @@ func TestKeptConnection_Dead_Replaced(t *testing.T) {
 	}
 }
 
-// A relay that takes one email over each connection gets all of them, over as many.
-func TestKeptConnection_Spent_Replaced(t *testing.T) {
-	for _, script := range []fault.Script{
-		{At: fault.MAIL}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.DATA, NoPipelining: true},
-	} {
-		script.Kind = fault.Spent
-		s := play(t, script)
-		o := steady()
-		o.Failures = 1
-		r := newRelays(t, o, plain(s))
-		const many = 5
-		for range many {
-			mustSend(t, r, letter())
-		}
-		if conns, mails := len(s.Received()), len(s.Mails()); conns != many || mails != many {
-			t.Errorf("%s: %d connections and %d emails, want %d of both", script.At, conns, mails, many)
-		}
-	}
-}
-
 func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, settings{Options: relay.Options{MaxConns: 4}}, plain(s))
-	const senders, each = 64, 10
-	var group sync.WaitGroup
-	for n := range senders {
-		group.Go(func() {
-			for i := range each {
-				m := letter()
-				m.To = fmt.Sprintf("user-%d@acme%d.example", i, n)
-				if _, err := send(t.Context(), r, m); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+	const many = 200
+	for _, err := range sendAtOnce(t, r, many) {
+		checkOutcome(t, err, "")
 	}
-	group.Wait()
-	if got := s.MostOpen(); got > 4 || got < 2 {
-		t.Errorf("at most %d connections at once, want 2 to 4", got)
+	if got := len(s.Received()); got > 4 || got < 2 {
+		t.Errorf("%d connections were made, want 2 to 4", got)
 	}
-	seen := map[string]int{}
+	seen := map[string]bool{}
 	for _, m := range s.Mails() {
-		seen[m.To]++
+		seen[m.To] = true
 	}
-	if len(seen) != senders*each || len(s.Mails()) != senders*each {
-		t.Errorf("%d emails to %d recipients, want one to each of %d", len(s.Mails()), len(seen), senders*each)
+	if len(seen) != many || len(s.Mails()) != many {
+		t.Errorf("%d emails to %d recipients, want one to each of %d", len(s.Mails()), len(seen), many)
 	}
-}
-
-// A wait for a connection is bounded in time, in number, and by the caller.
-func TestPool_Wait_Bounded(t *testing.T) {
-	t.Parallel()
-	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	o := steady()
-	o.MaxConns, o.Waiting = 1, 1
-	o.FinalDot, o.Deadline = time.Hour, time.Hour
-	r := newRelays(t, o, plain(s))
-	free := hold(t, r, s)
-
-	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	_, err := send(short, r, letter())
-	checkOutcome(t, err, relay.Busy)
-	if short.Err() != nil {
-		t.Error("there was no time left to say so")
-	}
-	waiter, leave := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := send(waiter, r, letter())
-		checkOutcome(t, err, relay.Unavailable)
-	})
-	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
-	_, err = send(t.Context(), r, letter())
-	if busy, ok := errors.AsType[*relay.Error](err); !ok || busy.Outcome != relay.Busy || busy.RetryAfter <= 0 {
-		t.Errorf("with the queue full: %v, want busy and when to try again", err)
-	}
-	leave()
-	group.Wait()
-	free()
-	s.Play(fault.Script{})
-	mustSend(t, r, letter())
 }
 
 // Emails to one domain hold half the connections at most, whatever subdomains they name, and
@@ -201,36 +138,6 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 	mustSend(t, r, to("honest.example"))
 }
 
-// Sends are served in order of arrival.
-func TestPool_Queue_InOrder(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	o := steady()
-	o.MaxConns, o.FinalDot = 1, time.Hour
-	r := newRelays(t, o, plain(s))
-	free := hold(t, r, s)
-	var group sync.WaitGroup
-	domains := []string{"a.example", "b.example", "a.example", "c.example"}
-	for n, domain := range domains {
-		group.Go(func() { mustSend(t, r, to(domain)) })
-		servertest.Eventually(t, "it waits", func() bool { return r.Stats()[0].Waiting == n+1 })
-	}
-	s.Play(fault.Script{})
-	free()
-	group.Wait()
-	for i, mail := range s.Mails()[1:] {
-		if mail.To != "recipient@"+domains[i] {
-			t.Errorf("email %d is to %s, want %s", i, mail.To, domains[i])
-		}
-	}
-}
-
-func domains(n int) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprintf("acme%d.example", i))
-	}
-	return all
-}
-
 // Emails for which a relay takes no further connection wait for those that it took. Microsoft
 // 365 takes any number, but no email over those beyond three. Nothing of it is held against the
 // relay.
@@ -238,16 +145,14 @@ func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 	for name, script := range map[string]fault.Script{"421 to the connection": {MostConns: 2}, "432 to the mail": {MostSending: 3}} {
 		t.Run(name, func(t *testing.T) {
 			s := play(t, script)
-			var log lockedBuffer
+			var log bytes.Buffer
 			o := steady()
 			o.MaxConns, o.Failures, o.Cooldown = 8, 1, time.Hour
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			r := newRelays(t, o, plain(s))
 			const many = 24
-			for _, err := range sendAtOnce(t, r, domains(many)...) {
-				if err != nil {
-					t.Error(err)
-				}
+			for _, err := range sendAtOnce(t, r, many) {
+				checkOutcome(t, err, "")
 			}
 			taken := 0
 			for _, mail := range s.Mails() {
@@ -302,7 +207,7 @@ func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 		o := steady()
 		o.MaxConns, o.Failures, o.Cooldown = 8, 5, time.Hour
 		r := newRelays(t, o, plain(s))
-		for _, err := range sendAtOnce(t, r, domains(12)...) {
+		for _, err := range sendAtOnce(t, r, 12) {
 			checkOutcome(t, err, relay.Unavailable)
 		}
 		if got := r.Stats()[0]; !got.CircuitOpen || got.Open != 0 || got.Waiting != 0 {
@@ -331,32 +236,6 @@ func TestClose_MailInProgress_Waits(t *testing.T) {
 	checkOutcome(t, err, relay.Unavailable)
 }
 
-func TestClose_ContextEnds_CutsOff(t *testing.T) {
-	for step, want := range map[fault.Step]relay.Outcome{fault.Banner: relay.Unavailable, fault.DATA: relay.Unavailable, fault.Dot: relay.Unknown} {
-		t.Run(string(step), func(t *testing.T) {
-			s := play(t, fault.Script{At: step, Kind: fault.Silence})
-			o := steady()
-			o.Command, o.FinalDot, o.Deadline = time.Hour, time.Hour, time.Hour
-			r := newRelays(t, o, plain(s))
-			sent := make(chan error, 1)
-			go func() {
-				_, err := send(context.Background(), r, letter())
-				sent <- err
-			}()
-			servertest.Eventually(t, "it hangs", func() bool {
-				return s.Open() == 1 && (step == fault.Banner || strings.Contains(heardBy(s), "DATA")) && (step != fault.Dot || len(s.Mails()) == 1)
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := r.Close(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("Close: %v", err)
-			}
-			checkOutcome(t, <-sent, want)
-			servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
-		})
-	}
-}
-
 func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {
@@ -366,7 +245,7 @@ func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 			o.Command, o.RCPT, o.FinalDot = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 			o.Pace = relay.Pace{PerSecond: 1000, Queue: 100}
 			r := newRelays(t, o, plain(s))
-			sendAtOnce(t, r, domains(8)...)
+			sendAtOnce(t, r, 8)
 			closeRelays(t, r)
 			s.Close()
 		}

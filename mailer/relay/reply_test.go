@@ -82,11 +82,11 @@ func TestReply_EnhancedCodeAndText_Split(t *testing.T) {
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add([]byte("250-PIPELINING\r\n250 SIZE 10\r\n354 go\r\n"), byte(3))
-	f.Add([]byte("550 5.1.1 no\r\n250\n"), byte(1))
-	f.Add([]byte("250-a\r\n550 b\r\n"), byte(200))
-	f.Fuzz(func(t *testing.T, wire []byte, piece byte) {
-		whole, pieces := readerOf(bytes.NewReader(wire)), readerOf(&inPieces{wire, int(piece) + 1})
+	f.Add([]byte("250-PIPELINING\r\n250 SIZE 10\r\n354 go\r\n"))
+	f.Add([]byte("550 5.1.1 no\r\n250\n"))
+	f.Add([]byte("250-a\r\n550 b\r\n"))
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		whole, pieces := readerOf(bytes.NewReader(wire)), readerOf(iotest.OneByteReader(bytes.NewReader(wire)))
 		for {
 			code, err := whole.next()
 			again, errAgain := pieces.next()
@@ -105,21 +105,6 @@ func FuzzReply(f *testing.F) {
 			}
 		}
 	})
-}
-
-// inPieces is a reader of at most n octets at a time.
-type inPieces struct {
-	rest []byte
-	n    int
-}
-
-func (r *inPieces) Read(p []byte) (int, error) {
-	if len(r.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p[:min(len(p), r.n)], r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }
 
 // What a relay says of us, or of itself, is not the recipient's fault.

@@ -61,7 +61,8 @@ const password = "s:3/cr@t? #ü"
 func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 	t.Parallel()
 	tr, stranger := newTrust(t), newTrust(t)
-	other := tr.server(-1, 1, "mail.example.com")
+	other, outdated := tr.server(-1, 1, "mail.example.com"), tr.good()
+	outdated.MinVersion, outdated.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	for name, c := range map[string]struct {
 		config *tls.Config
 		query  string // added to the URL
@@ -76,7 +77,7 @@ func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 		"not yet valid":       {tr.server(2, 3, "127.0.0.1"), "", false, "not yet valid"},
 		"unknown authority":   {stranger.good(), "", false, "unknown authority"},
 		"names to be shown":   {tr.server(-1, 1, "\x1b[2J\r\naccepted"+strings.Repeat("x", 3000)), "&servername=mail.example.org", false, "valid for"},
-		"outdated TLS":        {outdated(tr.good()), "", false, "protocol version"},
+		"outdated TLS":        {outdated, "", false, "protocol version"},
 	} {
 		for _, scheme := range []string{"smtps", "smtp"} {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
@@ -104,19 +105,12 @@ func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 	}
 }
 
-func outdated(config *tls.Config) *tls.Config {
-	config.MaxVersion = tls.VersionTLS11
-	config.MinVersion = tls.VersionTLS10
-	return config
-}
-
 // TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
 // email goes out in the clear, and nothing is shown that is secret.
 func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
-	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}
 	for name, script := range map[string]fault.Script{
 		"stripped":            {NoSTARTTLS: true},
 		"refused for now":     {At: fault.STARTTLS, Kind: fault.Temporary},
@@ -152,12 +146,8 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			t.Parallel()
 			script.TLS = tr.good()
 			s := play(t, script)
-			var log lockedBuffer
-			o := facing(script, patience)
-			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			r := newRelays(t, o, tr.address("smtp", "acme", s))
-			_, err := send(t.Context(), r, letter())
-			checkOutcome(t, err, relay.Unavailable)
+			checkSecret(t, facing(script, patience), tr.address("smtp", "acme", s),
+				password, encode([]byte(password)), encode([]byte("\x00acme\x00"+password)))
 			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
 			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
 				t.Errorf("an email was begun: %q", heard)
@@ -165,19 +155,30 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
 				t.Errorf("the password went out: %q", heard)
 			}
-			shown := log.String() + fmt.Sprintf("%v %+v", err, err)
-			if strings.Contains(shown, "secret.example") {
-				t.Errorf("an address is shown: %s", shown)
-			}
-			if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
-				shown += failure.Reply.Message
-			}
-			for _, secret := range secrets {
-				if strings.Contains(shown, secret) {
-					t.Errorf("a secret is shown: %s", shown)
-				}
-			}
 		})
+	}
+}
+
+// checkSecret sends an email that must fail, and checks that neither the log nor the error nor the
+// relay's text in it shows a secret, and that none of them but the text shows an address.
+func checkSecret(t *testing.T, o settings, address string, secrets ...string) {
+	t.Helper()
+	var log bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	_, err := send(t.Context(), newRelays(t, o, address), letter())
+	checkOutcome(t, err, relay.Unavailable)
+	u := must(relay.ParseURL(address))(t)
+	shown := log.String() + fmt.Sprintf("%v %+v %#v %+v %#v %+v", err, err, err, u, u, struct{ u relay.URL }{u})
+	if strings.Contains(shown, "secret.example") {
+		t.Errorf("an address is shown: %s", shown)
+	}
+	if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
+		shown += failure.Reply.Message
+	}
+	for _, secret := range secrets {
+		if strings.Contains(shown, secret) {
+			t.Errorf("a secret is shown: %s", shown)
+		}
 	}
 }
 

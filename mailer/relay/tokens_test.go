@@ -64,7 +64,7 @@ func TestTokens_Get_KeptUntilShortlyBeforeItsEnd(t *testing.T) {
 }
 
 // A token server that repeats secrets, redirects or does not speak HTTP puts no secret into an error
-// and gets no second request.
+// and gets no second request. A token that cannot stand in a line to the relay is none.
 func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 	const none, hidden, strange = " without a usable token", " with a text that repeats a secret", "it does not answer, or its answer has no usable token"
 	const address = " with a text that has an address"
@@ -73,7 +73,7 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 	refuse := func(description string) string {
 		return "HTTP/1.1 401 No\r\nContent-Type: application/json\r\n\r\n" + `{"error":"invalid_client","error_description":"` + description + `"}`
 	}
-	for answer, want := range map[string]string{
+	answers := map[string]string{
 		refuse(secret + " is wrong"):                                                                 "401" + hidden,
 		refuse("form: " + url.QueryEscape(secret)):                                                   "401" + hidden,
 		refuse("it begins with " + refresh[:8]):                                                      "401" + hidden,
@@ -84,7 +84,14 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 		"220 relay.example ESMTP " + secret + "\r\n":                                                 strange,
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n":                         strange,
 		"": strange,
+	}
+	for _, body := range []string{
+		`{"access_token":"a b"}`, `{"access_token":"a\nb"}`, `{"access_token":"ü"}`, `{"access_token":""}`, `{}`, `[]`, `<html>`, ``,
+		`{"access_token":"` + strings.Repeat("x", mostTokenBytes+1) + `"}`, `{"access_token":"a","token_type":"mac"}`,
 	} {
+		answers["HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"+body] = "usable token"
+	}
+	for answer, want := range answers {
 		server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) {
 			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
 				_, _ = io.WriteString(conn, answer)
@@ -93,7 +100,7 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 		})
 		tokens := tokensOf(t, server.Text()+"refresh_token: "+refresh, func() int64 { return 0 })
 		token, err := tokens.get(t.Context())
-		if token != "" || err == nil || !strings.HasPrefix(err.Error(), want) {
+		if token != "" || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100q: %q, %v, want %q", answer, token, err, want)
 		}
 		shown := fmt.Sprintf("%v %+v %#v", err, err, err)
@@ -105,22 +112,6 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 	}
 	if asked := elsewhere.Asked(); len(asked) != 0 {
 		t.Errorf("a redirect was followed: %v", asked)
-	}
-}
-
-// A token that cannot stand in a line to the relay is none.
-func TestTokens_Unusable_Refused(t *testing.T) {
-	for _, answer := range []string{
-		`{"access_token":"a b"}`, `{"access_token":"a\nb"}`, `{"access_token":"ü"}`, `{"access_token":""}`, `{}`, `[]`, `<html>`, ``,
-		`{"access_token":"` + strings.Repeat("x", mostTokenBytes+1) + `"}`, `{"access_token":"a","token_type":"mac"}`,
-	} {
-		server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(answer))
-		})
-		if token, err := tokensOf(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "usable token") {
-			t.Errorf("%.40s: %q, %v", answer, token, err)
-		}
 	}
 }
 

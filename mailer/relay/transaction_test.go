@@ -1,13 +1,10 @@
 package relay_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,70 +69,26 @@ func TestCommit_Unsendable_Refused(t *testing.T) {
 	}
 }
 
-func begin(t *testing.T, relays *relay.Relays) *relay.Tx {
-	t.Helper()
-	return must(relays.Begin(t.Context(), parse(t, letter().From), parse(t, letter().To)))(t)
-}
-
-// No octet of the text goes out before Commit.
-func TestBegin_Accepted_EndsAt354(t *testing.T) {
-	s := play(t, fault.Script{})
-	tx := begin(t, newRelays(t, steady(), plain(s)))
-	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA" {
-		t.Errorf("the relay heard %s", heard)
-	}
-	if _, err := tx.Commit(letter().Bytes); err != nil || len(s.Mails()) != 1 {
-		t.Errorf("%v, %d emails", err, len(s.Mails()))
-	}
-	tx.Abort()
-	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA TEXT" || s.Open() != 1 {
-		t.Errorf("after Abort the relay heard %s", heard)
-	}
-}
-
-// An aborted email never leaves, and is not held against the relay.
+// No octet of the text goes out before Commit. An aborted email never leaves, and is not held
+// against the relay; after Commit, Abort does nothing.
 func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o := steady()
 	o.Failures = 1
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
-	for range 3 {
-		begin(t, relays).Abort()
+	begin := func() *relay.Tx {
+		return must(relays.Begin(t.Context(), parse(t, letter().From), parse(t, letter().To)))(t)
 	}
-	servertest.Eventually(t, "aborted connections are closed", func() bool { return first.Open() == 0 })
-	if bytes.Contains(bytes.Join(first.Received(), nil), []byte("Subject")) || len(first.Mails()) != 0 {
-		t.Errorf("the relay heard %s", heardBy(first))
+	begin().Abort()
+	servertest.Eventually(t, "the aborted connection is closed", func() bool { return first.Open() == 0 })
+	tx := begin()
+	if heard := heardBy(first); heard != "EHLO MAIL RCPT DATA, EHLO MAIL RCPT DATA" {
+		t.Errorf("the relay heard %s", heard)
 	}
-	receipt := mustSend(t, relays, letter())
-	if receipt.Relay != first.Addr() || len(first.Mails()) != 1 || len(second.Received()) != 0 {
-		t.Errorf("the next email: %+v", receipt)
-	}
-}
-
-// A relay that breaks off between Begin and Commit has certainly not got the email, and
-// another takes it.
-func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
-	t.Parallel()
-	first, second := play(t, fault.Script{}), play(t, fault.Script{})
-	relays := newRelays(t, steady(), plain(first), plain(second))
-	tx := begin(t, relays)
-	first.Close()
-	receipt, err := tx.Commit(bytes.Repeat([]byte("0123456789\r\n"), 2<<20))
-	// The first octets may go into the socket's buffer: only a text larger than any buffer
-	// proves that its end never left.
-	if err != nil || receipt.Relay != second.Addr() || len(second.Mails()) != 1 {
-		t.Errorf("%+v, %v; %d emails", receipt, err, len(second.Mails()))
-	}
-}
-
-// silent are relays that fall silent, each at another step.
-func silent() []fault.Script {
-	return []fault.Script{
-		{At: fault.Banner, Kind: fault.Silence},
-		{At: fault.EHLO, Kind: fault.Silence},
-		{At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
-		{At: fault.DATA, Kind: fault.Silence},
-		{At: fault.Dot, Kind: fault.Silence},
+	receipt, err := tx.Commit(letter().Bytes)
+	tx.Abort()
+	if err != nil || receipt.Relay != first.Addr() || len(first.Mails()) != 1 || first.Open() != 1 || len(second.Received()) != 0 {
+		t.Errorf("%+v, %v; %d emails over %d connections", receipt, err, len(first.Mails()), first.Open())
 	}
 }
 
@@ -144,7 +97,10 @@ func silent() []fault.Script {
 // of all the time is, also where a send may not take as long as one step may.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 	t.Parallel()
-	for _, script := range silent() {
+	for _, script := range []fault.Script{
+		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
+	} {
+		script.Kind = fault.Silence
 		for name, c := range map[string]struct {
 			deadline, own time.Duration
 			opens         bool
@@ -200,63 +156,6 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
 			}
 		})
-	}
-}
-
-// The pace applies to all relays together. Emails that wait leave at even distances.
-func TestPace_Waiting_EvenDistances(t *testing.T) {
-	const mails, perSecond = 12, 100
-	var paced atomic.Int32
-	o := steady()
-	o.Pace = relay.Pace{PerSecond: perSecond, Queue: mails}
-	o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
-	r := newRelays(t, o, plain(play(t, fault.Script{})))
-	began := time.Now()
-	for _, err := range sendAtOnce(t, r, domains(mails)...) {
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	if took, least := time.Since(began), (mails-1)*time.Second/perSecond; took < least || paced.Load() != mails {
-		t.Errorf("%d of %d emails left in %v, want no less than %v", paced.Load(), mails, took, least)
-	}
-}
-
-// A full queue, and a wait of more than the caller's time, are told at once.
-func TestPace_NoRoomOrTime_BusyAtOnce(t *testing.T) {
-	s := play(t, fault.Script{})
-	o := steady()
-	o.Pace = relay.Pace{PerSecond: 0.01, Queue: 1}
-	o.Deadline = time.Hour
-	r := newRelays(t, o, plain(s))
-	mustSend(t, r, letter())
-	impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err := send(impatient, r, letter())
-	checkOutcome(t, err, relay.Busy)
-	waiter, leave := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := send(waiter, r, letter())
-		for outcomeOf(err) == relay.Busy { // the one below was in the queue
-			_, err = send(waiter, r, letter())
-		}
-		checkOutcome(t, err, relay.Unavailable)
-	})
-	var busy *relay.Error
-	servertest.Eventually(t, "the queue is full", func() bool {
-		short, cancel := context.WithCancel(t.Context())
-		cancel() // should it find room, it leaves it at once
-		_, err := send(short, r, letter())
-		return errors.As(err, &busy) && busy.Outcome == relay.Busy
-	})
-	if busy.RetryAfter != 100*time.Second {
-		t.Errorf("retry after %v, want 100 s", busy.RetryAfter)
-	}
-	leave()
-	group.Wait()
-	if got := len(s.Mails()); got != 1 {
-		t.Errorf("%d emails left", got)
 	}
 }
 

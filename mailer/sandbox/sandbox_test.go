@@ -1,11 +1,9 @@
 package sandbox_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/smtp"
 	"strings"
 	"testing"
@@ -22,6 +20,16 @@ func start(t *testing.T, o sandbox.Options) *sandbox.Server {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+func dial(t *testing.T, s *sandbox.Server) *smtp.Client {
+	t.Helper()
+	client, err := smtp.Dial(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
 }
 
 func send(t *testing.T, s *sandbox.Server, to, text string) {
@@ -81,36 +89,29 @@ func TestMessage_BrokenMails_ShownAsFarAsReadable(t *testing.T) {
 }
 
 func TestInbox_Full_KeepsTheNewest(t *testing.T) {
-	s := start(t, sandbox.Options{KeepMessages: 3})
-	for i := range 5 {
-		send(t, s, fmt.Sprintf("user%d@acme.example", i), "Subject: x\r\n\r\ny\r\n")
-	}
-	var kept []uint64
-	for _, m := range s.List() {
-		kept = append(kept, m.ID)
-	}
-	if fmt.Sprint(kept) != "[3 4 5]" {
-		t.Errorf("kept %v", kept)
-	}
-	if _, ok := s.Get(2); ok {
-		t.Error("2 is still there")
-	}
-	if m, ok := s.Get(3); !ok || m.To[0] != "user2@acme.example" {
-		t.Errorf("3 is %+v, %v", m, ok)
-	}
-}
-
-func TestInbox_Octets_Bounded(t *testing.T) {
-	s := start(t, sandbox.Options{KeepBytes: 200})
-	for range 4 {
-		send(t, s, "b@acme.example", strings.Repeat("x", 98)+"\r\n")
-	}
-	if got := len(s.List()); got != 2 {
-		t.Errorf("%d emails of 100 octets kept in 200, want 2", got)
-	}
-	send(t, s, "b@acme.example", strings.Repeat("x", 400)+"\r\n")
-	if got := len(s.List()); got != 1 {
-		t.Errorf("%d emails kept, want the newest alone", got)
+	for _, c := range []struct {
+		options sandbox.Options
+		octets  []int // of the emails that come
+		kept    string
+	}{
+		{sandbox.Options{KeepMessages: 3}, []int{100, 100, 100, 100, 100}, "3 4 5 "},
+		{sandbox.Options{KeepBytes: 200}, []int{100, 100, 100, 100}, "3 4 "},
+		{sandbox.Options{KeepBytes: 200}, []int{100, 400}, "2 "},
+	} {
+		s := start(t, c.options)
+		for _, octets := range c.octets {
+			send(t, s, "b@acme.example", strings.Repeat("x", octets-2)+"\r\n")
+		}
+		kept := ""
+		for _, m := range s.List() {
+			kept += fmt.Sprint(m.ID, " ")
+			if got, ok := s.Get(m.ID); !ok || got.ID != m.ID {
+				t.Errorf("Get(%d): %+v, %v", m.ID, got, ok)
+			}
+		}
+		if _, old := s.Get(1); kept != c.kept || old {
+			t.Errorf("kept %s, want %s; the first is there: %v", kept, c.kept, old)
+		}
 	}
 }
 
@@ -143,29 +144,28 @@ func TestWait_NextMail_IsReturned(t *testing.T) {
 
 // A CR or LF on its own ends no email and is refused, and so is an email that is too big.
 func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
-	for name, c := range map[string]struct{ text, want string }{
-		"bare LF":             {"a\n.\nb", "554"},
-		"bare LF before CRLF": {"a\n.\r\nb", "554"},
-		"bare CR":             {"a\r.\rb", "554"},
-		"too big":             {strings.Repeat(strings.Repeat("x", 98)+"\r\n", 1<<20/100+1), "552"},
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"bare LF":             {"a\n.\nb", 554},
+		"bare LF before CRLF": {"a\n.\r\nb", 554},
+		"bare CR":             {"a\r.\rb", 554},
+		"too big":             {strings.Repeat(strings.Repeat("x", 98)+"\r\n", 1<<20/100+1), 552},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, sandbox.Options{})
-			conn, err := net.Dial("tcp", s.Addr())
-			if err != nil {
+			client := dial(t, s)
+			if err := errors.Join(client.Mail("a@b.c"), client.Rcpt("a@b.c"), client.Text.PrintfLine("DATA\r\n%s\r\n.", c.text)); err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
-			in := bufio.NewReader(conn)
-			for _, step := range []struct{ say, want string }{
-				{"", "220"}, {"HELO x", "250"}, {"MAIL FROM:<a@b.c>", "250"}, {"RCPT TO:<a@b.c>", "250"}, {"DATA", "354"}, {c.text + "\r\n.", c.want}, {"NOOP", "250"},
-			} {
-				if step.say != "" {
-					fmt.Fprintf(conn, "%s\r\n", step.say)
+			for _, want := range []int{354, c.want} {
+				if _, _, err := client.Text.ReadResponse(want); err != nil {
+					t.Errorf("answered %v; want %d", err, want)
 				}
-				if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, step.want) {
-					t.Fatalf("%.20q was answered %q, %v; want %s", step.say, line, err, step.want)
-				}
+			}
+			if err := client.Noop(); err != nil {
+				t.Errorf("afterwards: %v", err)
 			}
 			if len(s.List()) != 0 {
 				t.Error("an email was kept")
@@ -177,22 +177,14 @@ func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 func TestClose_Received_MailsStay(t *testing.T) {
 	s := start(t, sandbox.Options{})
 	send(t, s, "b@acme.example", "Subject: still there\r\n\r\n")
-	conn, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	in := bufio.NewReader(conn)
-	if _, err := in.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	client := dial(t, s)
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if line, err := in.ReadString('\n'); err == nil {
-		t.Errorf("after Close: %q", line)
+	if err := client.Noop(); err == nil {
+		t.Error("a connection is open after Close")
 	}
 	if len(s.List()) != 1 {
 		t.Error("Close lost the email")

@@ -9,8 +9,8 @@
 //
 // One script takes each step in one piece, by the server's clock. A refusal only reads. No
 // step is repeated after an error: the caller can repeat a Take by a Policy with the same id,
-// which is charged once. A Take that Redis comes to when its caller has given up charges
-// nothing, also where Redis hung for a while.
+// which is charged once. If Redis hangs, a Take that it runs after
+// the caller has given up charges nothing.
 //
 // Redis 6.2 or later must run with maxmemory-policy noeviction. It acknowledges a write before
 // its replicas have it, so a failover can forget the newest admissions.
@@ -48,10 +48,10 @@ var began = time.Now()
 
 // New returns the limiter that keeps the records of an algorithm under a prefix, such as
 // "myapp", in keys such as myapp:tiers:{alice@example.com}. Limiters with one prefix share
-// records where their algorithms have one form, in all processes: so they should have the same
-// windows.
+// records if their algorithms have one form, in all processes. Give them the same windows.
 //
-// The client must ask masters only. The algorithm must be one of package throttle.
+// The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
+// off. The algorithm must be one of package throttle.
 func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*Limiter, error) {
 	timeout, err := timeoutOf(client)
 	if err != nil {

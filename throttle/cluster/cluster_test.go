@@ -77,6 +77,7 @@ func TestLimiter_Standalone_KeepsTheContract(t *testing.T) {
 }
 
 func TestLimiter_Cluster_KeepsTheContract(t *testing.T) {
+	t.Parallel()
 	client := open(t, redisx.Options{URL: redistest.Cluster(t).URL(), Timeout: patient})
 	throttletest.Run(t, opener(client), throttletest.Length(1000, 20_000))
 }
@@ -155,6 +156,7 @@ func TestTake_Refused_WritesNothing(t *testing.T) {
 }
 
 func TestLimiter_KeysOfAnyBytes_CountApart(t *testing.T) {
+	t.Parallel()
 	client := open(t, redisx.Options{URL: redistest.Cluster(t).URL(), Timeout: patient})
 	l := limiter(t, client, throttle.DefaultPolicy())
 	other, err := cluster.New(client, "test2", throttle.DefaultPolicy())

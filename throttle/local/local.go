@@ -32,12 +32,12 @@ type Limiter struct {
 	now       func() int64
 }
 
-// New returns the limiter that keeps the records of an algorithm in a table. Without now it
-// reads the machine's clock, and it should be the store's.
+// New returns the limiter that keeps the records of an algorithm in a table. The clock
+// should be the store's; nil is the machine's.
 //
-// Limiters over one table share its records where their algorithms have one form. So a
-// stricter limit can apply to some of the sends that another counts, if it has the same
-// windows: what has left the longest window of the limiter that wrote last is forgotten.
+// Limiters over one table share its records if their algorithms have one form, for example to
+// apply a stricter limit to some callers. Give them the same windows: each write forgets what has
+// left the longest window of the limiter that wrote.
 //
 // New panics if the algorithm was not made by a constructor of package throttle.
 func New(table *cache.Table, a throttle.Algorithm, now func() int64) *Limiter {

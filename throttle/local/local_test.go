@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -42,20 +40,7 @@ func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 }
 
 func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
-	throttletest.Run(t, opener(t, t.TempDir()), throttletest.Length(1_000, 20_000))
-}
-
-// opener opens limiters over one store, which reads the clock of the newest of them: the
-// suite uses one after the other.
-func opener(t *testing.T, dir string) throttletest.Open {
-	var clock atomic.Pointer[func() int64]
-	machine := func() int64 { return time.Now().UnixMilli() }
-	clock.Store(&machine)
-	store := open(t, cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }})
-	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
-		clock.Store(&now)
-		return local.New(store.Table(throttle.NewID().String()), a, now)
-	}
+	throttletest.Run(t, throttletest.Local(t, t.TempDir()), throttletest.Length(1_000, 20_000))
 }
 
 // A stricter limit applies to some of the sends that another counts.

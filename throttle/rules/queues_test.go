@@ -7,21 +7,6 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// Simultaneous sends of which few are admitted take few positions in the queue of all.
-func TestTake_Simultaneous_RefusedTakeNoPosition(t *testing.T) {
-	for _, remote := range both {
-		r := newRig(t)
-		pace, domain := r.queue("pace", rules.ByAll, 14, 50), r.queue("domain", rules.ByDomain, 14, 3)
-		fault(&domain.Limiter, meet(40, "peek", "take")) // all see room before any is charged
-		if n := takeAtOnce(t, r.set(remote, pace, domain, r.mailbox("minute=40/60s")), 40, "a@b.example"); n != 4 || r.left(pace, "all") != 47 {
-			t.Errorf("%d sent to one domain, %d of 51 positions left; want 4 and 47", n, r.left(pace, "all"))
-		}
-		if n := takeAtOnce(t, r.set(remote, pace, r.mailbox("hour=5/1h")), 64, "a@b.example"); n != 1 || r.left(pace, "all") != 46 {
-			t.Errorf("%d more sent to one mailbox, %d of 51 positions left; want 1 and 46", n, r.left(pace, "all"))
-		}
-	}
-}
-
 // A queue is charged when no narrower rule can refuse any more, in whichever order rules are
 // written, and a shadow queue when none can. Of those that filled up the longest wait is told.
 func TestTake_RaceLost_ChargesNoWiderQueue(t *testing.T) {

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -109,21 +110,6 @@ func TestTake_AnotherIsFirst_WaitsAsResend(t *testing.T) {
 	}
 }
 
-func TestTake_SimultaneousToOneMailbox_OneIsFirst(t *testing.T) {
-	for _, remote := range both {
-		r := newRig(t)
-		set := r.set(remote, r.quota("quota", 40, 20), r.mailbox("minute=30/60s"))
-		if n := takeAtOnce(t, set, 64, "a@b.example"); n != 20 && n != 21 {
-			t.Errorf("%d sent to one mailbox, want the 20 that may be resends, and perhaps the first beyond them", n)
-		}
-		for i := range 19 {
-			if d := take(t, set, to(fmt.Sprintf("m%d@b.example", i))); !d.Allowed {
-				t.Errorf("first mail %d was refused by %s", i, d.Rule)
-			}
-		}
-	}
-}
-
 // Remote quotas are asked about a resend at once: after a first mail about the next, by Take
 // and by Peek.
 func TestTake_RemoteResends_AreAskedAtOnce(t *testing.T) {
@@ -132,8 +118,16 @@ func TestTake_RemoteResends_AreAskedAtOnce(t *testing.T) {
 	first, other := fault(&one.Resends, nil), fault(&two.Resends, nil)
 	set := r.set(true, r.mailbox("minute=30/60s"), one, two)
 	for i, ask := range []func(testing.TB, *rules.Set, rules.Send) rules.Decision{take, take, peek} {
-		first.hook = meet(2, "peek")
-		other.hook = first.hook
+		var meeting sync.WaitGroup
+		meeting.Add(2)
+		meet := func(event, _ string) error {
+			if event == "peek" {
+				meeting.Done()
+				meeting.Wait()
+			}
+			return nil
+		}
+		first.hook, other.hook = meet, meet
 		if d := ask(t, set, to("a@b.example")); !d.Allowed {
 			t.Errorf("call %d: refused by %s", i, d.Rule)
 		}

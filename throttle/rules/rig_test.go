@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,21 +104,6 @@ func answered(t testing.TB) func(rules.Decision, error) rules.Decision {
 	}
 }
 
-// takeAtOnce counts how many of so many simultaneous sends are admitted.
-func takeAtOnce(t testing.TB, set *rules.Set, many int, mailboxes ...string) int {
-	var admitted atomic.Int64
-	var all sync.WaitGroup
-	for i := range many {
-		all.Go(func() {
-			if take(t, set, to(mailboxes[i%len(mailboxes)])).Allowed {
-				admitted.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return int(admitted.Load())
-}
-
 // left is how many sends a rule still admits, past its faults.
 func (r *rig) left(rule rules.Rule, key string) int {
 	if f, ok := rule.Limiter.(*faulty); ok {
@@ -188,20 +172,5 @@ func contest(l *throttle.Limiter, brief bool) {
 			_, err = f.Historian.Release(ctx, key, other)
 		}
 		return err
-	}
-}
-
-// meet holds these events until as many have come.
-func meet(many int, events ...string) func(event, key string) error {
-	all := make([]sync.WaitGroup, len(events))
-	for i := range all {
-		all[i].Add(many)
-	}
-	return func(event, _ string) error {
-		if i := slices.Index(events, event); i >= 0 {
-			all[i].Done()
-			all[i].Wait()
-		}
-		return nil
 	}
 }

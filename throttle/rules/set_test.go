@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -192,8 +194,18 @@ func TestTake_Simultaneous_NeverExceedALimit(t *testing.T) {
 	for _, remote := range both {
 		r := newRig(t)
 		mailbox, all, day := r.mailbox("hour=5/1h"), r.exact("all", rules.ByAll, "hour=7/1h"), r.quota("day", 9, 9)
-		admitted := takeAtOnce(t, r.set(remote, mailbox, all, day), 64, "a@b.example", "c@b.example", "d@b.example")
-		sent := 15 - r.left(mailbox, "a@b.example") - r.left(mailbox, "c@b.example") - r.left(mailbox, "d@b.example")
+		set := r.set(remote, mailbox, all, day)
+		var calls sync.WaitGroup
+		var count atomic.Int64
+		for i := range 64 {
+			calls.Go(func() {
+				if take(t, set, to([]string{"a@b.example", "c@b.example", "d@b.example"}[i%3])).Allowed {
+					count.Add(1)
+				}
+			})
+		}
+		calls.Wait()
+		admitted, sent := int(count.Load()), 15-r.left(mailbox, "a@b.example")-r.left(mailbox, "c@b.example")-r.left(mailbox, "d@b.example")
 		if a, b := 7-r.left(all, "all"), 9-r.left(day, "all"); admitted > 7 || a != admitted || b != admitted || sent != admitted {
 			t.Errorf("%d admitted; %d and %d counted of all, %d by mailbox", admitted, a, b, sent)
 		}

@@ -13,13 +13,31 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // Open returns a limiter that counts by the algorithm and reads the time from now. It may
 // share its records with others: the suite makes a new key for each test.
 type Open func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter
+
+// Local opens limiters over one store: in memory, or in the directory. The store reads the clock of
+// the limiter that was opened last.
+func Local(t testing.TB, dir string) Open {
+	t.Helper()
+	var clock atomic.Pointer[func() int64]
+	machine := func() int64 { return time.Now().UnixMilli() }
+	clock.Store(&machine)
+	store := must[*cache.Store](t)(cache.Open(cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }}))
+	t.Cleanup(func() { _ = store.Close() })
+	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+		clock.Store(&now)
+		return local.New(store.Table(throttle.NewID().String()), a, now)
+	}
+}
 
 // Run checks a limiter against the whole contract and takes so many steps of random histories.
 func Run(t *testing.T, open Open, steps int) {

@@ -64,7 +64,7 @@ func (c *Config) ForServing() error {
 		return err
 	}
 	return c.firstWrong([]rule{
-		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all nodes; make one: openssl rand -hex 32"},
+		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all nodes; make one: openssl rand -hex 16"},
 	})
 }
 

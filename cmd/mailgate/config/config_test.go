@@ -178,7 +178,7 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"API_KEYS=web:" + hidden + ",demo:trial-key-not-secret & " + relay, "has a secret of the trial"},
 		{"ADMIN_KEYS=operator:trial-admin-key-not-secret & " + relay, "has a secret of the trial"},
 		{"SECRET=trial-secret-not-secret & " + relay, "is a secret of the trial"},
-		{"SECRET=fifteen-letters", "has fewer than 16 characters; make one: openssl rand -hex 32"}, {"SECRET=Change-me-" + hidden, "is that of an example"},
+		{"SECRET=fifteen-letters", "has fewer than 16 characters; make one: openssl rand -hex 16"}, {"SECRET=Change-me-" + hidden, "is that of an example"},
 		{"SECRET_FILE=/dev/null", "the file /dev/null is empty"}, {"SECRET_FILE=/does/not/exist", "cannot read the file"}, {"SECRET_FILE=/", "/ is a directory"},
 		{"API_KEYS_FILE=/dev/null & MAILGATE_API_KEYS=web:" + hidden, "already set by MAILGATE_API_KEYS; give one of them"},
 		{"DRAIN_DELAY=soon", "must be a duration such as"}, {"DRAIN_DELAY=2h", "must be at most 5m"}, {"DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "must be shorter than shutdown_grace"},

@@ -132,7 +132,7 @@ func parseKeys(text string) (keys Keys, err error) {
 
 func parseSecret(text string) (Secret, error) {
 	if problem := guessable(text); problem != "" {
-		return "", fmt.Errorf("%s; make one: openssl rand -hex 32", problem)
+		return "", fmt.Errorf("%s; make one: openssl rand -hex 16", problem)
 	}
 	return Secret(text), nil
 }

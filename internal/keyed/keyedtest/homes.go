@@ -1,9 +1,6 @@
 package keyedtest
 
 import (
-	"bytes"
-	"context"
-	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
@@ -46,38 +43,4 @@ func EachHome(t *testing.T, test func(t *testing.T, c *Clock, open func() keyed.
 			return moved{keyed.Redis(client, "mailgate:test"), &c}
 		})
 	})
-}
-
-// Outage is a node's view of shared records that can be away.
-type Outage struct {
-	Shared, Own keyed.Store
-	Away        atomic.Bool
-}
-
-// Update implements keyed.Store.
-func (o *Outage) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
-	if !o.Away.Load() {
-		return o.Shared.Update(ctx, key, step)
-	}
-	_, err = o.Own.Update(ctx, key, step)
-	return true, err
-}
-
-// Merge is the Merge of a package of records.
-type Merge = func(shared, own []byte, now int64) (next []byte, expires int64)
-
-// Copy merges the record of a key from one store into another.
-func Copy(t *testing.T, merge Merge, key string, from, to keyed.Store) {
-	t.Helper()
-	var own []byte
-	_, err := from.Update(t.Context(), key, func(old []byte, now int64) ([]byte, int64) {
-		own = bytes.Clone(old)
-		return merge(old, nil, now) // the same again
-	})
-	if err == nil {
-		_, err = to.Update(t.Context(), key, func(old []byte, now int64) ([]byte, int64) { return merge(old, own, now) })
-	}
-	if err != nil || own == nil {
-		t.Fatalf("copied %d bytes, %v", len(own), err)
-	}
 }

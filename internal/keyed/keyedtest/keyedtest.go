@@ -1,5 +1,5 @@
 // Package keyedtest is the suite that every keyed.Store passes, and what tests of packages
-// that are built on one need: its homes, a clock, an outage.
+// that are built on one need: its homes and a clock.
 package keyedtest
 
 import (

@@ -3,10 +3,8 @@ package fault_test
 import (
 	"fmt"
 	"net/smtp"
-	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 func Example() {
@@ -23,27 +21,4 @@ func Example() {
 	// Output:
 	// 451 "4.3.0 not now, <recipient@secret.example>" 0
 	// <nil> 1
-}
-
-// What was collected is gone, and each email says whether the relay refused it.
-func TestCollect_Received_TakenOnce(t *testing.T) {
-	s, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Permanent, Times: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for range 2 {
-		_ = smtp.SendMail(s.Addr(), nil, "a@acme.example", []string{"b@acme.example"}, []byte("Subject: a\r\n\r\n"))
-	}
-	mails := s.Collect()
-	if len(mails) != 2 || !mails[0].Refused || mails[1].Refused || mails[1].ReceivedMS < mails[0].ReceivedMS || mails[0].ReceivedMS == 0 {
-		t.Errorf("collected %+v", mails)
-	}
-	if again := s.Collect(); again != nil || s.Mails() != nil {
-		t.Errorf("collected again: %+v", again)
-	}
-	servertest.Eventually(t, "connections that have ended are not kept", func() bool {
-		s.Collect()
-		return len(s.Received()) == 0
-	})
 }

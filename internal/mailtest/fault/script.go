@@ -39,7 +39,6 @@ const (
 	Temporary Kind = "4xx"        // 451
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
-	Spent     Kind = "spent"      // 452, once the connection has brought an email
 	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
 	Leaving   Kind = "421"        // and the connection closes
 	HangUp    Kind = "hang-up"    // the connection closes without an answer
@@ -72,10 +71,8 @@ type Script struct {
 
 	// These leave an extension out of EHLO's answer.
 	NoPipelining, NoSTARTTLS, NoAUTH bool
-	// Size is the greatest email that is taken, 0 for any. EHLO's answer says it, unless
-	// SizeUnsaid.
-	Size       int
-	SizeUnsaid bool
+	// Size is the greatest email that EHLO's answer says is taken, 0 for 100 MB.
+	Size int
 	// MostConns are taken at once, 0 for any number. One more is told 421 and closed.
 	MostConns int
 	// MostSending of those connections may send, 0 for any number. What comes over one that

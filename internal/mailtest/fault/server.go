@@ -20,7 +20,6 @@ type Server struct {
 	seen     int // how often the script's step was reached
 	sessions []*session
 	open     int
-	mostOpen int
 	mails    []Mail
 	closed   bool
 }
@@ -71,13 +70,6 @@ func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
-}
-
-// MostOpen is the most that were ever open at once.
-func (s *Server) MostOpen() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mostOpen
 }
 
 // Collect is Mails, and forgets them and all that connections were sent which have
@@ -154,7 +146,6 @@ func (s *Server) enter(session *session) bool {
 	s.sessions = append(s.sessions, session)
 	if !session.turned {
 		s.open++
-		s.mostOpen = max(s.mostOpen, s.open)
 	}
 	s.running.Add(1)
 	return true
@@ -185,12 +176,6 @@ func (s *Server) due(step Step) (Kind, Script) {
 		return None, s.script
 	}
 	return s.script.Kind, s.script
-}
-
-func (s *Server) record(session *session, octets []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	session.received = append(session.received, octets...)
 }
 
 func (s *Server) keep(mail Mail) {

@@ -30,7 +30,6 @@ type session struct {
 
 	secure   bool
 	from, to string // of the email that is open
-	brought  bool   // one came whole before
 }
 
 var (
@@ -41,16 +40,16 @@ var (
 // Read reads for s.in, keeping what comes.
 func (s *session) Read(p []byte) (int, error) {
 	n, err := s.stream.Read(p)
-	s.server.record(s, p[:n])
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.received = append(s.received, p[:n]...)
 	return n, err
 }
 
 func (s *session) converse() {
 	s.in = bufio.NewReader(s)
-	if _, script := s.server.due(""); script.ImplicitTLS {
-		if s.handshake(script.TLS) != nil {
-			return
-		}
+	if _, script := s.server.due(""); script.ImplicitTLS && s.handshake(script.TLS) != nil {
+		return
 	}
 	if s.turned {
 		s.say("421 4.7.0 too many connections")
@@ -81,7 +80,11 @@ func (s *session) handle(line string) error {
 		s.from, s.to = "", ""
 		return s.answer(RSET, "250 2.0.0 flushed")
 	case "MAIL":
-		return s.mail(rest)
+		err := s.answer(MAIL, "250 2.1.0 sender ok")
+		if err == nil {
+			s.from, s.to = inBrackets(rest), ""
+		}
+		return err
 	case "RCPT":
 		return s.rcpt(rest)
 	case "DATA":
@@ -93,14 +96,6 @@ func (s *session) handle(line string) error {
 	return s.say("250 2.0.0 ok")
 }
 
-func (s *session) mail(rest string) error {
-	err := s.answer(MAIL, "250 2.1.0 sender ok")
-	if err == nil {
-		s.from, s.to = inBrackets(rest), ""
-	}
-	return err
-}
-
 func inBrackets(rest string) string {
 	_, rest, _ = strings.Cut(rest, "<")
 	address, _, _ := strings.Cut(rest, ">")
@@ -110,9 +105,6 @@ func inBrackets(rest string) string {
 func (s *session) offers() string {
 	_, script := s.server.due("")
 	lines := []string{"fault.localhost", fmt.Sprint("SIZE ", cmp.Or(script.Size, 100_000_000))}
-	if script.SizeUnsaid {
-		lines[1] = "SIZE"
-	}
 	if !script.NoPipelining {
 		lines = append(lines, "PIPELINING")
 	}
@@ -218,32 +210,21 @@ func (s *session) data() error {
 		}
 		text = append(text, line...)
 	}
-	kind, script := s.server.due(Dot)
-	if script.Size > 0 && len(text) > script.Size {
-		s.from, s.to = "", ""
-		return s.say("552 5.3.4 message size exceeds fixed limit")
-	}
+	kind, _ := s.server.due(Dot)
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
 		Refused: s.late || kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
 	})
-	s.from, s.to, s.brought = "", "", true
+	s.from, s.to = "", ""
 	if s.late {
 		return s.say("432 4.3.2 concurrent connections limit exceeded")
 	}
-	return s.give(kind, "250 2.0.0 accepted")
+	return s.misbehave(kind, "250 2.0.0 accepted")
 }
 
 // answer gives the right answer, or the wrong one that is due.
 func (s *session) answer(step Step, right string) error {
 	kind, _ := s.server.due(step)
-	return s.give(kind, right)
-}
-
-func (s *session) give(kind Kind, right string) error {
-	if kind == None {
-		return s.say(right)
-	}
 	return s.misbehave(kind, right)
 }
 
@@ -262,16 +243,16 @@ var refusals = map[Kind]string{
 	Temporary: "451 4.3.0 not now, <recipient@secret.example>",
 	Permanent: "554 5.1.1 never, <recipient@secret.example>",
 	Barred:    "554 5.7.1 not from you to <recipient@secret.example>",
-	Spent:     "452 4.4.5 too many mails of one session",
 	Garbage:   "HTTP/1.1 200 OK",
 }
 
+// misbehave does what is due: with None it gives the right answer.
 func (s *session) misbehave(kind Kind, right string) error {
-	if refusal, ok := refusals[kind]; ok && (kind != Spent || s.brought) {
+	if refusal, ok := refusals[kind]; ok {
 		return errors.Join(s.say(refusal), errRefused)
 	}
 	switch kind {
-	case Spent:
+	case None:
 		return s.say(right)
 	case Echo:
 		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
@@ -296,8 +277,12 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return errors.Join(s.say(wrong), errRefused)
 	case Chatter:
 		return s.say(right + "\r\n250 2.0.0 and another thing")
-	case Drip, Endless, LongLine:
-		return s.torment(kind, right)
+	case Drip:
+		return s.drip(right)
+	case Endless:
+		return s.endless("250-and another thing\r\n")
+	case LongLine:
+		return s.endless("250-and so on and on and on")
 	case Reset:
 		return s.reset()
 	}
@@ -315,14 +300,16 @@ func (s *session) silence(deaf bool) error {
 	return errors.Join(err, errOver)
 }
 
-// torment answers without coming to an end.
-func (s *session) torment(kind Kind, right string) error {
-	endless := map[Kind]string{Endless: "250-and another thing\r\n", LongLine: "250-and so on and on and on"}[kind]
-	for endless != "" {
-		if _, err := io.WriteString(s.stream, endless); err != nil {
+// endless answers without coming to an end.
+func (s *session) endless(text string) error {
+	for {
+		if _, err := io.WriteString(s.stream, text); err != nil {
 			return err
 		}
 	}
+}
+
+func (s *session) drip(right string) error {
 	_, script := s.server.due("")
 	tick := time.NewTicker(script.DripEvery)
 	defer tick.Stop()
@@ -337,11 +324,7 @@ func (s *session) torment(kind Kind, right string) error {
 
 // reset cuts the connection so that the client sees it as an error at once.
 func (s *session) reset() error {
-	if tcp, ok := s.socket.(*net.TCPConn); ok {
-		if err := tcp.SetLinger(0); err != nil {
-			return err
-		}
-	}
+	err := s.socket.(*net.TCPConn).SetLinger(0)
 	s.socket.Close()
-	return errOver
+	return errors.Join(err, errOver)
 }

@@ -8,22 +8,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func TestState_Next_Table(t *testing.T) {
-	for _, c := range []struct {
-		from          state
-		away, drained bool
-		want          state
-	}{
-		{connected, false, false, connected}, {connected, false, true, connected}, {connected, true, true, alone},
-		{alone, true, true, alone}, {alone, false, false, returning}, {alone, false, true, connected},
-		{returning, false, false, returning}, {returning, false, true, connected}, {returning, true, false, alone},
-	} {
-		if got := c.from.next(c.away, c.drained); got != c.want {
-			t.Errorf("state %d, away %v, drained %v: next %d, want %d", c.from, c.away, c.drained, got, c.want)
-		}
-	}
-}
-
 func openJournal(t *testing.T) *journal {
 	t.Helper()
 	store, err := cache.Open(cache.Options{})
