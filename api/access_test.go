@@ -18,18 +18,11 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 		key := route.key()
 		other := map[string]string{appKey: opsKey, opsKey: appKey}[key]
 		for _, header := range []string{
-			"", "Bearer", "Bearer ", "Bearer  " + key, "Bearer x", "Bearer " + other, "Bearer " + key + " ",
+			"", "Bearer", "Bearer ", "Bearer  " + key, "Bearer x", "Bearer " + other,
 			"Bearer " + key + "x", "Bearer " + key[1:], "Bearer " + strings.ToUpper(key), "Basic " + key, key, "Bearer shop:" + key,
 		} {
-			w := r.dial()
-			w.write(route.method + " " + route.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAuthorization:" + header + "\r\n\r\n{}")
+			w := r.dial(route.method + " " + route.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAuthorization:" + header + "\r\n\r\n{}")
 			got := w.read(route.method, route.path)
-			if strings.TrimSpace(header) == "Bearer "+key {
-				if got.status == 401 {
-					t.Errorf("%s with %q: %d", route.path, header, got.status)
-				}
-				continue // a header's outer blanks are none of its value
-			}
 			got.is(t, 401, "unauthorized")
 			got.carries(t, map[string]string{"WWW-Authenticate": "Bearer"})
 		}
@@ -40,40 +33,30 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 		}
 	}
 	r.do("GET", "/mailboxes/keys@example.com", "another-key", "").logged(t, fields{"key": "blog"})
-	if len(r.box.List()) != 0 {
-		t.Error("an email was sent")
-	}
+	r.sent(0)
 }
 
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name      string
-		trusted   string
+	stranger := newRig(t, setup{options: func(o *api.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }})
+	stranger.request("GET", "/livez", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, "").logged(t, fields{"from": "127.0.0.1"})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+	}})
+	for _, tt := range []struct {
 		forwarded []string
 		want      string
 	}{
-		{"no proxy is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
-		{"another network is trusted", "10.0.0.0/8", []string{"203.0.113.9"}, "127.0.0.1"},
-		{"the proxy's own word", "127.0.0.0/8", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"what the client wrote is not reached", "127.0.0.0/8", []string{"1.1.1.1, 203.0.113.9"}, "203.0.113.9"},
-		{"nor in a header of its own", "127.0.0.0/8", []string{"1.1.1.1", "203.0.113.9"}, "203.0.113.9"},
-		{"through two proxies", "127.0.0.0/8 10.0.0.0/8", []string{"1.1.1.1, 203.0.113.9, 10.1.2.3"}, "203.0.113.9"},
-		{"nonsense ends it", "127.0.0.0/8", []string{"203.0.113.9, unknown"}, "127.0.0.1"},
-		{"no header", "127.0.0.0/8", nil, "127.0.0.1"},
-		{"IPv6", "127.0.0.0/8", []string{"2001:db8::9"}, "2001:db8::9"},
-		{"IPv4 in IPv6", "127.0.0.0/8", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, setup{options: func(o *api.Options) {
-				for _, network := range strings.Fields(tt.trusted) {
-					o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(network))
-				}
-			}})
-			r.request("GET", "/livez", http.Header{"X-Forwarded-For": tt.forwarded}, "").logged(t, fields{"from": tt.want})
-		})
+		{nil, "127.0.0.1"},
+		{[]string{"203.0.113.9"}, "203.0.113.9"},
+		{[]string{"1.1.1.1, 203.0.113.9"}, "203.0.113.9"}, // the client wrote the first
+		{[]string{"1.1.1.1", "203.0.113.9"}, "203.0.113.9"},
+		{[]string{"1.1.1.1, 203.0.113.9, 10.1.2.3"}, "203.0.113.9"},
+		{[]string{"203.0.113.9, unknown"}, "127.0.0.1"},
+		{[]string{"2001:db8::9"}, "2001:db8::9"},
+		{[]string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+	} {
+		r.request("GET", "/livez", http.Header{"X-Forwarded-For": tt.forwarded}, "").logged(t, fields{"from": tt.want})
 	}
 }
 
@@ -110,8 +93,7 @@ func TestPaths_OtherSpellings_Refused(t *testing.T) {
 		"/admin/figures/", "/admin/figures%00", "/admin/figures;x", "/admin/figures?x=1", "/mailboxes/a@example.com/../../admin/figures",
 		"/mailboxes/..%2fadmin%2ffigures", "/admin/console/..%2f..%2fserver.go", "/admin/console/%2e%2e", "/countdown/..%2f..%2fadmin%2ffigures", "http://x/admin/figures",
 	} {
-		w := r.dial()
-		w.write("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\n\r\n")
+		w := r.dial("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\n\r\n")
 		if got := w.answer("GET"); got.status < 400 || strings.Contains(got.text, "sends") {
 			t.Errorf("%s: %d %s", path, got.status, got.text)
 		}

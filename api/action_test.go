@@ -16,7 +16,7 @@ func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
 	return func(r *rig) map[string]throttle.Limiter {
 		f.Historian = r.counted("action-broken", throttle.DefaultPolicy())
 		return map[string]throttle.Limiter{
-			"reply":  r.counted("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
+			"reply":  r.tiers("action-reply", "minute=2/60s,hour=3/1h"),
 			"pace":   inMemory(must(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), r.now.Load),
 			"broken": f,
 		}
@@ -34,15 +34,11 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	const subject = `{"subject":"account 4711"}`
 	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
-	if got := r.act("reply", "peek", subject); got.status != 200 || got.text != `{"allowed":true,"action":"reply","subject":"8ac707ba5f",`+fmt.Sprintf(free, 2, 3) {
-		t.Errorf("peek: %d %s", got.status, got.text)
-	}
+	r.act("reply", "peek", subject).reads(t, `{"allowed":true,"action":"reply","subject":"8ac707ba5f",`+fmt.Sprintf(free, 2, 3))
 	got := r.act("reply", "take", subject)
 	got.is(t, 200, "")
 	first, _ := got.body["id"].(string)
-	if got.text != `{"allowed":true,"action":"reply","id":"`+first+`",`+fmt.Sprintf(free, 1, 2) {
-		t.Errorf("take: %s", got.text)
-	}
+	got.reads(t, `{"allowed":true,"action":"reply","id":"`+first+`",`+fmt.Sprintf(free, 1, 2))
 	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=60, "hour";r=2;t=3600`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
 	got.logged(t, fields{"action": "reply", "id": first, "route": "action-take"})
 	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
@@ -56,24 +52,18 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 		`"limit":"minute","wait_ms":58500,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:01.500Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":0,"wait_ms":58500},{"name":"hour","limit":3,"window_ms":3600000,"remaining":1,"wait_ms":0}],` +
 		`"degraded":false,"violated-policies":["minute"]}`
-	if got.text != want {
-		t.Errorf("answered\n%s, want\n%s", got.text, want)
-	}
+	got.reads(t, want)
 	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=3599`})
 	r.act("reply", "peek", subject).says(t, fields{"allowed": false, "id": nil, "rule": "reply", "wait_ms": 58500.0})
 	r.act("reply", "take", `{"subject":"account 4712"}`).is(t, 200, "")
 
-	for i, want := range []string{`{"released":true}`, `{"released":false}`} {
-		if got := r.act("reply", "release", `{"subject":"account 4711","id":"`+first+`"}`); got.status != 200 || got.text != want {
-			t.Errorf("release %d: %d %s", i+1, got.status, got.text)
-		}
+	for _, want := range []string{`{"released":true}`, `{"released":false}`} {
+		r.act("reply", "release", `{"subject":"account 4711","id":"`+first+`"}`).reads(t, want)
 	}
 	r.act("reply", "take", subject).is(t, 200, "")
 
 	got = r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"account 4711","reason":"ticket 9"}`)
-	if want := fmt.Sprintf(`{"action":"reply","subject":%q,"cleared":2}`, line["subject"]); got.status != 200 || got.text != want {
-		t.Errorf("reset: %d %s, want %s", got.status, got.text, want)
-	}
+	got.reads(t, fmt.Sprintf(`{"action":"reply","subject":%q,"cleared":2}`, line["subject"]))
 	got.audited(t, "action reset", map[string]any{"reason": "ticket 9", "subject": line["subject"], "cleared": 2.0})
 	r.act("reply", "take", subject).is(t, 200, "")
 	r.has(t,

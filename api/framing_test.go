@@ -53,8 +53,7 @@ func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
 		"not HTTP":                           "\x16\x03\x01\x00\xa5\x01\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := r.dial()
-			w.write(text + livez)
+			w := r.dial(text + livez)
 			w.read("POST", "/send-code").is(t, 400, "bad-request")
 			w.ended(0)
 		})
@@ -64,8 +63,7 @@ func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
 // What follows a word that is no method may be the rest of another request.
 func TestFraming_UnknownMethod_Closed(t *testing.T) {
 	r := newRig(t, setup{})
-	w := r.dial()
-	w.write("ab" + livez + livez)
+	w := r.dial("ab" + livez + livez)
 	w.read("BREW", "/livez").is(t, 501, "method-unknown")
 	w.ended(0)
 }
@@ -76,20 +74,10 @@ func TestFraming_Chunks_NextRequestAnswered(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}})
-	w := r.dial()
-	w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" +
+	w := r.dial("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" +
 		"X-Forwarded-For: 203.0.113.9\r\nTransfer-Encoding: chunked\r\n\r\n1e;a=b\r\n" + `{"email":"chunks@example.com"}` + "\r\n" + chunks + livez)
 	sent := w.read("POST", "/send-code")
 	sent.is(t, 200, "")
 	sent.logged(t, fields{"from": "203.0.113.9"})
 	w.read("GET", "/livez").is(t, 200, "")
-}
-
-// HTTP/1.0 without a keep-alive is answered once.
-func TestFraming_HTTP10_AnsweredOnce(t *testing.T) {
-	r := newRig(t, setup{})
-	w := r.dial()
-	w.write("GET /livez HTTP/1.0\r\n\r\n" + livez)
-	w.answer("GET").is(t, 200, "")
-	w.ended(0)
 }

@@ -10,59 +10,50 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// lookingUp is a setup in which a caller may look up three times at once and then every 20 ms.
+// lookingUp is a setup in which a caller may look up three times at once and then every 20 ms. An API
+// key and an admin key have one name.
 func lookingUp(t testing.TB, change func(*api.Options)) setup {
 	return setup{options: func(o *api.Options) {
 		o.Lookups = inMemory(must(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
+		o.AdminKeys = must(api.ParseKeys("shop:" + opsKey))(t)
 		if change != nil {
 			change(o)
 		}
 	}, actions: threeActions(&failing{}), rules: ruleForEach}
 }
 
-// Every route that reads mailboxes or is an operator's is limited, for each key apart. Sends and
-// actions are not.
+// Every route that reads mailboxes or is an operator's is limited, for each key apart, also if their
+// names are one. Sends and actions are not.
 func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
-	for _, route := range routesWithKeys {
-		if route.path == "/admin/figures" || route.method == "POST" && route.key() == appKey {
+	for _, limited := range routesWithKeys {
+		if limited.path == "/admin/figures" || limited.method == "POST" && limited.key() == appKey {
 			continue
 		}
 		r := newRig(t, lookingUp(t, nil))
+		ask := func() reply { return r.do(limited.method, limited.path, limited.key(), limited.body) }
 		for range 3 {
-			got := r.do(route.method, route.path, route.key(), route.body)
+			got := ask()
 			got.is(t, 200, "")
 			if strings.Contains(got.header.Get("RateLimit"), `"second"`) {
-				t.Errorf("%s tells the limit of lookups in RateLimit", route.path)
+				t.Errorf("%s tells the limit of lookups in RateLimit", limited.path)
 			}
 		}
-		got := r.do(route.method, route.path, route.key(), route.body)
+		got := ask()
 		got.is(t, 429, "quota-exceeded")
 		got.says(t, fields{"rule": "lookups", "limit": "second", "wait_ms": 20.0, "detail": "The second limit of this caller's lookups is reached. Try again in 1 s."})
 		got.carries(t, map[string]string{"Retry-After": "1", "RateLimit": `"second";r=0;t=1`, "RateLimit-Policy": `"second";q=3;w=1`})
 		if all := got.partitions("RateLimit"); all[0] == "" {
 			t.Errorf("%s has no partition key", got.header.Get("RateLimit"))
 		}
-		got.logged(t, fields{"key": map[string]string{appKey: "shop", opsKey: "alex"}[route.key()], "rule": "lookups"})
+		got.logged(t, fields{"key": "shop", "rule": "lookups"})
+		other := map[string]route{appKey: {path: "/admin/mailboxes/looked@example.com"}, opsKey: {path: "/mailboxes/looked@example.com"}}[limited.key()]
+		r.do("GET", other.path, other.key(), "").is(t, 200, "")
 		r.do("GET", "/mailboxes/looked@example.com", "another-key", "").is(t, 200, "")
 		r.send("looked@example.com").is(t, 200, "")
 		r.act("reply", "take", `{"subject":"looked"}`).is(t, 200, "")
 		r.now.Add(20)
-		r.do(route.method, route.path, route.key(), route.body).is(t, 200, "")
+		ask().is(t, 200, "")
 	}
-}
-
-// An API key and an admin key of one name are two callers.
-func TestLookups_TwoKeysOfOneName_AreLimitedApart(t *testing.T) {
-	r := newRig(t, lookingUp(t, func(o *api.Options) {
-		o.APIKeys, o.AdminKeys = must(api.ParseKeys("shop:"+appKey))(t), must(api.ParseKeys("shop:"+opsKey))(t)
-	}))
-	const mailbox = "/mailboxes/named@example.com"
-	for _, want := range []int{200, 200, 200, 429} {
-		if got := r.do("GET", mailbox, appKey, ""); got.status != want {
-			t.Errorf("answered %d, want %d", got.status, want)
-		}
-	}
-	r.do("GET", "/admin"+mailbox, opsKey, "").is(t, 200, "")
 }
 
 // Clients that try keys are counted by address, and cannot lock out a caller with a key.

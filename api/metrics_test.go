@@ -13,7 +13,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -117,21 +116,15 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 // A visitor cannot use the relay to probe recipients without end: what it defers is given back to the
 // mailbox and stays charged to the visitor.
 func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
-	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		hour := must(throttle.NewFixedWindow(tier("hour", 3, 3_600_000)))(r.t)
-		return []rules.Rule{
-			{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", hour)},
-			{Name: "all", By: rules.ByAll, Limiter: r.counted("all", hour)},
-		}
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}, rules: func(r *rig, own *rules.Rule) []rules.Rule {
+		return append(also("visitors", rules.ByClientIP, "hour=3/1h")(r, own), also("all", rules.ByAll, "hour=3/1h")(r, own)...)
 	}})
 	for range 3 {
 		r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).is(t, 503, "relay-unavailable")
 	}
 	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).says(t, fields{"status": 429.0, "rule": "visitors"})
 	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.8"`).is(t, 503, "relay-unavailable")
-	if r.used("x@example.com") != 0 {
-		t.Error("the mailbox was charged")
-	}
+	r.charged("x@example.com", 0)
 }
 
 // Two accounts at one host and port are one relay in the metrics, where a label must not repeat. An

@@ -67,7 +67,7 @@ func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
 		status int
 		name   string
 		used   int
-	}{{1000, 200, "", 1}, {8000, 503, "busy", 0}, {40_000, 503, "busy", 0}} {
+	}{{1000, 200, "", 1}, {8000, 503, "busy", 0}} {
 		t.Run(fmt.Sprint(tt.apart), func(t *testing.T) {
 			r, pace := paced(t, 5, tt.apart, func(o *api.Options) { o.SendDeadline = time.Minute })
 			r.send("first@example.com").is(t, 200, "")
@@ -76,9 +76,7 @@ func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
 			servertest.Eventually(t, "the send is queued", func() bool { return room(t, pace) == 4 })
 			r.shutdown()
 			(<-answer).is(t, tt.status, tt.name)
-			if used := r.used("queued@example.com"); used != tt.used {
-				t.Errorf("%d on record, want %d", used, tt.used)
-			}
+			r.charged("queued@example.com", tt.used)
 		})
 	}
 }

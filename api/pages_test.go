@@ -34,13 +34,9 @@ func TestReady_States_Answers(t *testing.T) {
 			return nil
 		}
 	}})
-	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready"}` {
-		t.Errorf("ready: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready"}`)
 	degraded = r.now.Load()
-	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}` {
-		t.Errorf("ready, degraded: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}`)
 	r.do("GET", "/admin/figures", opsKey, "").says(t, fields{"degraded_since": stamp(degraded)})
 	broken = true
 	got := r.do("GET", "/readyz", "", "")
@@ -49,17 +45,13 @@ func TestReady_States_Answers(t *testing.T) {
 		t.Errorf("the answer gives the cause away: %s", got.text)
 	}
 	got.logged(t, fields{"cause": "checking whether the stores are ready: " + fault.Error()})
-	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
-		t.Errorf("live: %d %s", got.status, got.text)
-	}
+	r.do("GET", "/livez", "", "").reads(t, `{"status":"live"}`)
 }
 
 // The page shows every route and allows scripts of this server only.
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
-	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {
-		t.Error("/openapi.yaml is not openapi.yaml")
-	}
+	r.do("GET", "/openapi.yaml", "", "").reads(t, string(mailgate.OpenAPI))
 	got := r.do("GET", "/docs", "", "")
 	got.is(t, 200, "")
 	got.carries(t, map[string]string{"Content-Security-Policy": r.do("GET", "/admin", "", "").header.Get("Content-Security-Policy")})
@@ -164,8 +156,7 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 			}
 		})
 	}})
-	c := r.dial()
-	c.write("POST /echo?x=1 HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+	c := r.dial("POST /echo?x=1 HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
 	if got := c.answer("POST"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST /echo?x=1 this false" || got.header.Get("X-Request-Id") == "" {
 		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
 	}
@@ -182,9 +173,7 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 	c.write("GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-entered
 	r.shutdown()
-	if got := c.answer("GET"); got.status != 200 || got.text != "over" {
-		t.Errorf("answered %d %q", got.status, got.text)
-	}
+	c.answer("GET").reads(t, "over")
 }
 
 // A browser that asks for / lands on the documentation; a program gets the usual 404.
@@ -192,19 +181,12 @@ func TestStart_Root_SendsBrowsersToTheDocs(t *testing.T) {
 	r := newRig(t, setup{})
 	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	browser := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}}
-	for _, tt := range []struct {
-		method, path string
-		header       http.Header
-		status       int
-	}{
-		{"GET", "/", browser, 303}, {"GET", "/", http.Header{"Accept": {"*/*"}}, 404}, {"GET", "/", http.Header{}, 404},
-		{"POST", "/", browser, 405}, {"GET", "/nowhere", browser, 404},
-	} {
-		got := r.request(tt.method, tt.path, tt.header, "")
-		if location := got.header.Get("Location"); got.status != tt.status || (location == "/docs") != (tt.status == 303) {
-			t.Errorf("%s %s with %v: %d to %q, want %d", tt.method, tt.path, tt.header, got.status, location, tt.status)
-		}
+	if got := r.request("GET", "/", browser, ""); got.status != 303 || got.header.Get("Location") != "/docs" {
+		t.Errorf("answered %d, to %q", got.status, got.header.Get("Location"))
 	}
+	r.request("GET", "/", http.Header{"Accept": {"*/*"}}, "").is(t, 404, "not-found")
+	r.request("POST", "/", browser, "").is(t, 405, "method-not-allowed")
+	r.request("GET", "/nowhere", browser, "").is(t, 404, "not-found")
 }
 
 // The countdown's files are compressed on request, not sent again to clients that have them, and

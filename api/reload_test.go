@@ -1,22 +1,12 @@
 package api_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
-
-// under are the rules of a mailbox alone, by another policy on the same histories.
-func (r *rig) under(policy string) *rules.Set {
-	r.t.Helper()
-	return onlyMailbox(r.t, r.counted("mailboxes", must(throttle.ParsePolicy(policy))(r.t)))
-}
 
 // reload changes what is in force.
 func (r *rig) reload(change func(*api.Live)) {
@@ -30,7 +20,7 @@ func TestReload_Replaces_CountsKept(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	r.send("reloaded@example.com").is(t, 200, "")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
-	r.reload(func(live *api.Live) { live.Rules = r.under("minute=2/60s") })
+	r.reload(func(live *api.Live) { live.Rules = r.onlyMailbox("mailboxes", "minute=2/60s") })
 	got := r.send("reloaded@example.com")
 	got.is(t, 200, "")
 	got.carries(t, map[string]string{"RateLimit-Policy": `"minute";q=2;w=60`, "RateLimit": `"minute";r=0;t=60`})
@@ -41,24 +31,16 @@ func TestReload_Replaces_CountsKept(t *testing.T) {
 
 // A send that is in progress is given back to the rules that charged it.
 func TestReload_SendInProgress_GivenBackToItsRules(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Relay = fakeSender(func(context.Context, message.Message) error {
-			close(entered)
-			<-leave
-			return &relay.Error{Outcome: relay.Unavailable}
-		})
-	}})
+	sender := newGated()
+	sender.fails = &relay.Error{Outcome: relay.Unavailable}
+	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	answer := make(chan reply, 1)
 	go func() { answer <- r.send("middle@example.com") }()
-	<-entered
-	elsewhere := r.counted("elsewhere", throttle.DefaultPolicy())
-	r.reload(func(live *api.Live) { live.Rules = onlyMailbox(t, elsewhere) })
-	close(leave)
+	<-sender.entered
+	r.reload(func(live *api.Live) { live.Rules = r.onlyMailbox("elsewhere", "minute=1/60s") })
+	close(sender.leave)
 	(<-answer).is(t, 503, "relay-unavailable")
-	if r.used("middle@example.com") != 0 {
-		t.Error("the charge was not given back to the rules that charged it")
-	}
+	r.charged("middle@example.com", 0)
 	if got := r.do("GET", "/mailboxes/middle@example.com", appKey, ""); !strings.Contains(got.text, `"limit":null`) {
 		t.Errorf("answered %s", got.text)
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,11 +85,7 @@ func newRig(t testing.TB, with setup) *rig {
 	}
 	r := &rig{t: t, now: new(atomic.Int64), served: make(chan error, 1)}
 	r.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
-	policy := throttle.DefaultPolicy()
-	if with.policy != "" {
-		policy = must(throttle.ParsePolicy(with.policy))(t)
-	}
-	r.openStores(with.dir, policy)
+	r.openStores(with.dir, cmp.Or(with.policy, throttle.DefaultPolicy().String()))
 	registry := prometheus.NewRegistry()
 	with.mailer.Hooks = api.RelayHooks(registry)
 	relays := r.newRelays(with)
@@ -103,7 +100,7 @@ func newRig(t testing.TB, with setup) *rig {
 		Now: r.now.Load, Ready: r.store.Ready, DegradedSince: func() int64 { return 0 },
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000,
 		Secret:  []byte(theSecret),
-		Guesses: r.counted("guesses", must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t)),
+		Guesses: r.tiers("guesses", "ten-minutes=5/10m,day=20/24h"),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
 	o.Requests = idempotency.New(r.keys, lease)
@@ -169,11 +166,11 @@ func (r *rig) newRelays(with setup) *relay.Relays {
 
 const theSecret = "a secret of the tests"
 
-func (r *rig) openStores(dir string, policy throttle.Policy) {
+func (r *rig) openStores(dir, policy string) {
 	r.t.Helper()
 	r.store = must(cache.Open(cache.Options{Dir: dir, Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() { r.store.Close() })
-	r.limiter = r.counted("mailboxes", policy)
+	r.limiter = r.tiers("mailboxes", policy)
 	r.codes = newBroken(r.store.Table("codes"), r.now.Load)
 	r.keys = newBroken(r.store.Table("requests"), r.now.Load)
 }
@@ -181,6 +178,11 @@ func (r *rig) openStores(dir string, policy throttle.Policy) {
 // counted is a limiter on the rig's store. One of the same name and form shares its records.
 func (r *rig) counted(name string, a throttle.Algorithm) *local.Limiter {
 	return local.New(r.store.Table(name), a, r.now.Load)
+}
+
+// tiers is counted by a policy.
+func (r *rig) tiers(name, policy string) *local.Limiter {
+	return r.counted(name, must(throttle.ParsePolicy(policy))(r.t))
 }
 
 // inMemory is a limiter on a store of its own.
@@ -206,7 +208,7 @@ func (r *rig) live(with setup) api.Live {
 	if with.rules != nil {
 		more = with.rules(r, &own)
 	}
-	live := api.Live{Rules: ruleSet(r.t, append(more, own)...), Composer: newComposer(r.t)}
+	live := api.Live{Rules: ruleSet(r.t, append(more, own)...), Composer: composerWith(r.t, nil)}
 	if with.actions != nil {
 		live.Actions = with.actions(r)
 	}
@@ -225,13 +227,11 @@ func ruleSet(t testing.TB, all ...rules.Rule) *rules.Set {
 	return must(rules.New(rules.Options{}, all...))(t)
 }
 
-// onlyMailbox are the rules of a mailbox's limiter alone.
-func onlyMailbox(t testing.TB, limiter throttle.Limiter) *rules.Set {
-	t.Helper()
-	return ruleSet(t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
+// onlyMailbox are the rules of a mailbox alone, by this policy on the histories of a table.
+func (r *rig) onlyMailbox(table, policy string) *rules.Set {
+	r.t.Helper()
+	return ruleSet(r.t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.tiers(table, policy)})
 }
-
-func newComposer(t testing.TB) *message.Composer { return composerWith(t, nil) }
 
 // composerWith is a composer with these templates beside the built-in ones.
 func composerWith(t testing.TB, own fs.FS) *message.Composer {
@@ -317,6 +317,22 @@ func (r *rig) used(email string) int {
 	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
 }
 
+// charged fails the test unless the mailbox has so many sends on record.
+func (r *rig) charged(email string, want int) {
+	r.t.Helper()
+	if n := r.used(email); n != want {
+		r.t.Errorf("%s has %d sends on record, want %d", email, n, want)
+	}
+}
+
+// sent fails the test unless so many emails were sent.
+func (r *rig) sent(want int) {
+	r.t.Helper()
+	if n := len(r.box.List()); n != want {
+		r.t.Errorf("%d emails were sent, want %d", n, want)
+	}
+}
+
 type fields = map[string]any
 
 // says fails the test unless the answer has these fields; nil stands for null and for none.
@@ -326,6 +342,14 @@ func (got reply) says(t testing.TB, want fields) {
 		if got.body[name] != value {
 			t.Errorf("%s is %v, want %v: %s", name, got.body[name], value, got.text)
 		}
+	}
+}
+
+// reads fails the test unless the answer has this text.
+func (got reply) reads(t testing.TB, want string) {
+	t.Helper()
+	if got.text != want {
+		t.Errorf("answered %d\n%s, want\n%s", got.status, got.text, want)
 	}
 }
 

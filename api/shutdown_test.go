@@ -9,41 +9,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// gated is a relay that waits for leave to be closed, or for its request to be cut off.
-type gated struct {
-	entered, leave chan struct{}
-}
-
-func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
-
-func (g *gated) Begin(ctx context.Context, _, _ address.Address) (delivery.Transaction, error) {
-	return gatedTransaction{g, ctx}, nil
-}
-
-type gatedTransaction struct {
-	*gated
-	ctx context.Context
-}
-
-func (gatedTransaction) Abort() {}
-
-func (g gatedTransaction) Commit([]byte) (relay.Receipt, error) {
-	g.entered <- struct{}{}
-	select {
-	case <-g.leave:
-		return relay.Receipt{}, nil
-	case <-g.ctx.Done():
-		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: g.ctx.Err()}
-	}
-}
 
 // The server is not ready at once and accepts no new connections; requests in progress are finished.
 func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
@@ -52,8 +21,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 		o.Relay = sender
 		o.DrainDelay = 2 * time.Second
 	}})
-	idle := r.dial()
-	idle.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	idle := r.dial(livez)
 	idle.read("GET", "/livez")
 	answer := make(chan reply, 1)
 	go func() { answer <- r.send("patient@example.com") }()
@@ -108,7 +76,7 @@ func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{read: tt.read})
-			r.dial().write(tt.said)
+			r.dial(tt.said)
 			servertest.Eventually(t, "the connection is open, or has timed out", func() bool {
 				text := r.has(t)
 				return strings.Contains(text, "mailgate_http_connections 2\n") || strings.Contains(text, `route="unread"`)
@@ -126,28 +94,24 @@ func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
 func TestShutdown_EmailMayHaveLeft_DeliveryUnknown(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
-	c := r.dial()
+	c := r.dial("")
 	c.send("cut-off@example.com")
 	<-sender.entered
 	r.cutOff(50 * time.Millisecond)
 	c.read("POST", "/send-code").is(t, 504, "delivery-unknown")
 	c.ended(0)
-	if r.used("cut-off@example.com") != 1 {
-		t.Error("it is not charged")
-	}
+	r.charged("cut-off@example.com", 1)
 }
 
 // A send that is cut off before its email can leave is given back by the end of Shutdown, as the
 // history is closed then.
 func TestShutdown_EmailNotHandedOver_GivenBack(t *testing.T) {
 	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Silence}})
-	c := r.dial()
+	c := r.dial("")
 	c.send("too-late@example.com")
 	servertest.Eventually(t, "the send is charged", func() bool { return r.used("too-late@example.com") == 1 })
 	r.cutOff(0)
-	if r.used("too-late@example.com") != 0 {
-		t.Error("it is charged")
-	}
+	r.charged("too-late@example.com", 0)
 }
 
 // cutOff shuts the server down before its requests are answered.
