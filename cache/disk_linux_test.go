@@ -131,7 +131,9 @@ func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
 // remount mounts the image, in place of what is mounted from it.
 func remount(t *testing.T, image, at string) {
 	t.Helper()
-	_ = syscall.Unmount(at, 0)
+	for syscall.Unmount(at, 0) == syscall.EBUSY { // as a process that is being started has the files of this one
+		time.Sleep(10 * time.Millisecond)
+	}
 	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
 		t.Skipf("no file system to shut down: %v %s", err, out)
 	}
