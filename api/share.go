@@ -85,7 +85,7 @@ func newCaller(most int) *caller {
 
 // decidingPerProcessor is how many requests of a caller each processor decides at once. The
 // others wait for them, not for a processor, which is free for other callers.
-const decidingPerProcessor = 8
+const decidingPerProcessor = 32
 
 // enter refuses a request of a caller that has too many in progress, and waits while too many of
 // its requests are being decided. A route that needs no key uses the share of those without one,

@@ -129,7 +129,7 @@ func (h *held) Take(ctx context.Context, key string, id throttle.ID) (throttle.V
 // However many requests come with one key, so many are decided at once and no more; another key's do
 // not wait for them, and none is refused.
 func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
-	most := 8 * runtime.GOMAXPROCS(0)
+	most := 32 * runtime.GOMAXPROCS(0)
 	limiter := &held{leave: make(chan struct{})}
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
 		limiter.Historian = r.limiter
@@ -159,7 +159,7 @@ func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	var group sync.WaitGroup
-	for n := range 8*runtime.GOMAXPROCS(0) + 2 {
+	for n := range 32*runtime.GOMAXPROCS(0) + 2 {
 		group.Go(func() { r.send(fmt.Sprintf("patient%d@example.com", n)).is(t, 200, "") })
 		<-sender.entered
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -113,7 +114,7 @@ func TestServe_FewFiles_AcceptsFewerConnections(t *testing.T) {
 
 func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
 	t.Parallel()
-	untilServing := []string{"bash", "-c", `exec "$0" "$@" 2> >(sed '/"serving"/q')`}
+	untilServing := []string{need.Program(t, "bash"), "-c", `exec "$0" "$@" 2> >(sed '/"serving"/q')`}
 	server := launch(t, untilServing, settingsFor(startRelay(t).URL(), inMemory), "serve").serving(t)
 	app := newClient(t, server.URL, apiKey)
 	app.mustSend(t, "alice@example.com", 200)
