@@ -76,7 +76,7 @@ func (c *conn) use(socket, stream net.Conn) {
 // enter makes the connection belong to a send, whose end ends whatever the socket waits for.
 func (c *conn) enter(b budget) {
 	c.budget = b
-	socket := c.socket // secure writes the field
+	socket := c.socket                                                                    // secure writes the field
 	c.stop = context.AfterFunc(b.ctx, func() { _ = socket.SetDeadline(time.Unix(1, 0)) }) // an error means that it is closed
 }
 
