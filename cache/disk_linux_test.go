@@ -131,11 +131,18 @@ func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
 // remount mounts the image, in place of what is mounted from it.
 func remount(t *testing.T, image, at string) {
 	t.Helper()
-	for syscall.Unmount(at, 0) == syscall.EBUSY { // as a process that is being started has the files of this one
-		time.Sleep(10 * time.Millisecond)
-	}
-	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
-		t.Skipf("no file system to shut down: %v %s", err, out)
+	// As long as a process that was started meanwhile has a copy of the mount, so that it is the one
+	// that was shut down, the probe fails.
+	for shut := true; shut; {
+		for syscall.Unmount(at, 0) == syscall.EBUSY {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
+			t.Skipf("no file system to shut down: %v %s", err, out)
+		}
+		if shut = errors.Is(os.WriteFile(filepath.Join(at, "probe"), nil, 0o600), syscall.EIO); shut {
+			time.Sleep(50 * time.Millisecond)
+		}
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
 }
