@@ -41,12 +41,16 @@ func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule r
 			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset.")
 	}
 	r.rule = rule.Name
-	if err := s.decode(c, &body); err != nil {
+	if err := readBody(c, &body); err != nil {
 		return rule, "", body, err
 	}
-	send, err := s.sendBy(r.live, rule.By, body.subject())
-	if err != nil {
-		return rule, "", body, err
+	wrong := s.check(r, &body)
+	send, refused := s.sendBy(r.live, rule.By, body.subject())
+	if refused != nil && !hasField(wrong, "subject") {
+		wrong = append(wrong, *refused)
+	}
+	if len(wrong) > 0 {
+		return rule, "", body, invalidFields(wrong)
 	}
 	key = rule.By.Key(send)
 	r.subject = s.names.subject(key)
@@ -79,11 +83,11 @@ func (s *Server) resetRule(c *fiber.Ctx) error {
 	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
 }
 
-// sendBy returns a send with nothing but the subject that a rule counts by. The subject is read as
+// sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the subject. It is read as
 // it is in a send, so that both have the same key.
-func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, err error) {
-	refuse := func(reason, detail string) (rules.Send, error) {
-		return rules.Send{}, invalidField("subject", reason, detail)
+func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, wrong *fieldProblem) {
+	refuse := func(reason, detail string) (rules.Send, *fieldProblem) {
+		return rules.Send{}, &fieldProblem{"subject", reason, detail}
 	}
 	if by == rules.ByAll {
 		if subject != nil {

@@ -325,6 +325,7 @@ func TestRule_Invalid_Refused(t *testing.T) {
 			ask(tt[0], body).isInvalid(t, tt[2])
 		}
 	}
+	r.do("POST", "/admin/rules/domain-rule/reset", opsKey, `{"subject":"example","reason":"`+strings.Repeat("x", 501)+`"}`).isInvalid(t, "reason:too-long subject:invalid")
 	r.do("POST", "/admin/rules/all-rule/peek", opsKey, `{"reason":"none"}`).is(t, 400, "bad-request")
 	if got := r.do("POST", "/admin/rules/mailbox/reset", opsKey, `{"subject":"alice@example.com"}`); !strings.Contains(got.text, "POST /admin/mailboxes/{email}/reset") {
 		t.Errorf("it does not say which call to use: %s", got.text)

@@ -72,12 +72,19 @@ type triedRefusal struct {
 func (s *Server) tryTiers(c *fiber.Ctx) error {
 	r := requestOf(c)
 	var body whatIfBody
-	if err := s.decode(c, &body); err != nil {
+	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	policy, err := throttle.ParsePolicy(*body.Tiers)
-	if err != nil {
-		return invalidField("tiers", "invalid", sentence(err.Error()))
+	wrong := s.check(r, &body)
+	var policy throttle.Policy
+	if body.Tiers != nil {
+		var err error
+		if policy, err = throttle.ParsePolicy(*body.Tiers); err != nil {
+			wrong = append(wrong, fieldProblem{"tiers", "invalid", sentence(err.Error())})
+		}
+	}
+	if len(wrong) > 0 {
+		return invalidFields(wrong)
 	}
 	if !s.trying.TryLock() {
 		return &problem{kind: trialUnderWay, retryAfter: soon}

@@ -69,6 +69,7 @@ func TestWhatIf_Invalid_Refused(t *testing.T) {
 	}
 	r.do("POST", whatIf, opsKey, `{}`).isInvalid(t, "tiers:missing")
 	r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"no-at"}`).isInvalid(t, "email:no-at")
+	r.do("POST", whatIf, opsKey, `{"tiers":"pause","email":"no-at"}`).isInvalid(t, "email:no-at tiers:invalid")
 }
 
 // walker is a limiter whose histories are given by a test.
