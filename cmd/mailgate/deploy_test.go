@@ -66,6 +66,7 @@ func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
 			Environment map[string]string
 			Command     []string
 			Ports       []string
+			Volumes     []string
 		}
 	}
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
@@ -88,6 +89,9 @@ func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(file.Services["redis"].Command, " "), "--maxmemory-policy noeviction") {
 		t.Error("Redis may evict")
+	}
+	if !slices.Contains(file.Services["mailgate"].Volumes, "mailgate:/var/lib/mailgate") || !slices.Contains(file.Services["redis"].Volumes, "redis:/data") {
+		t.Error("a history is in no named volume")
 	}
 	for name, service := range file.Services {
 		for _, port := range service.Ports {
@@ -156,6 +160,10 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 		}
 		return sorted(slices.Collect(maps.Keys(all)))
 	}
+	const runbook = `runbook_url: "https://github.com/mailgate/mailgate/blob/main/docs/runbook.md#` // TestLinks follows the heading
+	if rules, urls := strings.Count(alerts, "- alert: "), len(regexp.MustCompile(runbook).FindAllString(alerts, -1)); rules == 0 || rules != urls {
+		t.Errorf("%d alerts have %d URLs of the runbook", rules, urls)
+	}
 	if has, explained := names(`alert: (\w+)`, alerts), names("`(Mailgate\\w+)`", readFile(t, "../../docs/runbook.md")); has != explained {
 		t.Errorf("the alerts are %s\nin the runbook are %s", has, explained)
 	}
@@ -170,4 +178,38 @@ func readFile(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// The unit of systemd has valid settings. A service that cannot start writes one line to the
+// journal every few seconds, on what may be the full disk.
+func TestDeploy_Unit_IsValid(t *testing.T) {
+	text := readFile(t, deployed+"mailgate.service")
+	known := map[string]bool{}
+	for _, setting := range configOf(t, nil).Settings() {
+		known[envOf(setting.Name)] = true
+	}
+	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(text, -1) {
+		if !known[strings.TrimSuffix(line[1], "_FILE")] {
+			t.Errorf("%s is no setting", line[1])
+		}
+	}
+	if !strings.Contains(text, "\nType=notify\n") {
+		t.Error("systemd does not wait until the service listens")
+	}
+	if regexp.MustCompile(`(?m)^ExecStartPre=`).MatchString(text) || !strings.Contains(text, "\nRestartSec=5\n") {
+		t.Error("a failing start writes more than a line every few seconds")
+	}
+}
+
+// Files for secrets are neither committed nor part of an image.
+func TestDeploy_FilesForSecrets_AreLeftOut(t *testing.T) {
+	git, docker := "\n"+readFile(t, "../../.gitignore"), "\n"+readFile(t, "../../.dockerignore")
+	if !strings.Contains(git, "\n/.env\n") || !strings.Contains(docker, "\n.env\n") || !strings.Contains(docker, "\ndeploy\n") {
+		t.Error("an .env, or what is in deploy, goes along")
+	}
+	for _, secret := range regexp.MustCompile(`LoadCredential=(\w+):`).FindAllStringSubmatch(readFile(t, deployed+"mailgate.service"), -1) {
+		if !strings.Contains(git, "\n/deploy/"+secret[1]+"\n") {
+			t.Errorf("deploy/%s can be committed", secret[1])
+		}
+	}
 }
