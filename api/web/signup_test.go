@@ -159,3 +159,22 @@ func TestPages_Links_LeadToEachOther(t *testing.T) {
 	v.click(".brand")
 	v.reads("form-title", "Create your account")
 }
+
+// An answer about an address that is no longer in use changes nothing.
+func TestSignUp_LateAnswer_IsIgnored(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.asksFor(s, "alice@example.com")
+	v.run(holdAnswers)
+	v.enters("code", s.Code("alice@example.com"))
+	v.click("#other")
+	v.press("carol@example.com")
+	get[bool](v, "letGo()")
+	v.is(`[email.value, ask.hidden, done.hidden, verdict.hidden, verify.ariaBusy, document.activeElement.id].join()`, "carol@example.com,false,true,true,,email")
+
+	s.sendCode("bob@example.com")
+	v.run(holdAnswers)
+	v.enters("email", "bob@example.com")
+	v.types("email", "dave@example.com")
+	get[bool](v, "letGo()")
+	v.is(`[ask.hidden, verdict.hidden, document.getElementById("ask-note").textContent].join()`, "false,true,")
+}
