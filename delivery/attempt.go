@@ -110,7 +110,7 @@ func (a *Attempt) Finish(answer idempotency.Answer) {
 }
 
 // Refuse ends an attempt whose request is not valid any more, frees its key, and returns the
-// refusal; but Storage where other nodes, which cannot be asked, may have sent the mail.
+// refusal; but Storage where other nodes, which cannot be asked, may have sent the email.
 func (a *Attempt) Refuse(refusal error) error {
 	a.move(freed)
 	a.service.refunds.now(&refund{attempt: a})

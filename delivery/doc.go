@@ -1,5 +1,5 @@
 // Package delivery emails codes and checks them. It knows neither HTTP nor SMTP: a caller asks
-// for a [Send], and gets a [Result] or an [Error] whose [Kind] says what became of the mail.
+// for a [Send], and gets a [Result] or an [Error] whose [Kind] says what became of the email.
 //
 //	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(ctx, requestID)
 //	result, err := attempt.Send(send)
@@ -14,7 +14,7 @@
 //	codes.Issue             unless the caller made the code
 //	composer.Compose
 //	relay.Begin             up to the relay's readiness for the text
-//	requests.HandOver       with an Idempotency-Key: the mail may leave from now on
+//	requests.HandOver       with an Idempotency-Key: the email may leave from now on
 //	transaction.Commit
 //	requests.Finish         with an Idempotency-Key: the answer is kept
 //

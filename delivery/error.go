@@ -15,7 +15,7 @@ const (
 	Limited Kind = "denied"
 	// Rejected: a relay refused the email for good. The send stays charged.
 	Rejected Kind = "rejected"
-	// Unavailable: no relay accepted the mail. It certainly never left, as with all kinds below
+	// Unavailable: no relay accepted the email. It certainly never left, as with all kinds below
 	// but Unknown and Failed.
 	Unavailable Kind = "unavailable"
 	// Deferred is Unavailable where the relay deferred the recipient, which a visitor can

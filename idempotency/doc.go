@@ -33,13 +33,13 @@
 // Begin grants a lease, which must be longer than a request can take. If the process is killed, the next Begin after the lease depends on what is on
 // record. A request that was only begun is started again, and Outcome.Previous names the
 // admission that the killed attempt may have left charged. A request that was handed over is
-// Unknown for as long as an answer would have been kept: its mail may have left.
+// Unknown for as long as an answer would have been kept: its email may have left.
 //
 // # Outages
 //
 // A [keyed.Store] may decide alone while the shared records are unavailable, and merge its own into
 // them afterwards with [Merge]. Two nodes that decide alone do not know of each other, so one
-// key can then be two mails; each has an admission of its own. What a node knows of, it
+// key can then be two emails; each has an admission of its own. What a node knows of, it
 // respects: a lease that the shared records granted is handed over by them alone, and a
 // request that another attempt left begun is not started again alone.
 //

@@ -6,7 +6,7 @@ import "github.com/mailgate/mailgate/internal/keyed"
 // one that a node has made alone.
 //
 //	answered over all others          an answer is never replaced; of two the shared one stays
-//	handedOver over begun, abandoned  its mail may have left
+//	handedOver over begun, abandoned  its email may have left
 //	begun over abandoned              of two the shared one stays, unless only its lease has ended
 //	abandoned over begun, handedOver  of the same attempt, which was abandoned later
 //	two handedOver                    handedOver by no attempt: none can abandon it any more

@@ -71,7 +71,7 @@ func (r record) begin(l Lease, over token, now, leaseEnds, expires int64) (next 
 	return r, Outcome{State: Unknown, Lease: Lease{name: l.name, body: l.body, token: r.token}}
 }
 
-// handOver marks that the mail may leave from now on. Only the holder of a lease that has
+// handOver marks that the email may leave from now on. Only the holder of a lease that has
 // not ended may do that, and once.
 func (r record) handOver(l Lease, now, expires int64) (next record, ok bool) {
 	r = r.at(now)

@@ -37,7 +37,7 @@ type Outcome struct {
 	// for Finish with an answer that says so.
 	Lease Lease
 	// Previous is set with Started where an earlier attempt ended without a hand-over. Its
-	// mail never left. What it may have charged under this id is to be released before this
+	// email never left. What it may have charged under this id is to be released before this
 	// attempt is charged.
 	Previous throttle.ID
 	// Answer is set with Replay: the first answer, the caller's to change.

@@ -20,7 +20,7 @@ const DefaultLifetime = 10 * 60 * 1000
 // several addresses are counted as one mailbox.
 type Recipient struct {
 	Mailbox string // what its sends are counted by: it has the codes and the guesses
-	Address string // where the mail goes: what the code proves, and nothing else
+	Address string // where the email goes: what the code proves, and nothing else
 	Purpose string // what the code is for; a code for one purpose is wrong for any other
 }
 
@@ -68,7 +68,7 @@ func New(o Options) (*Codes, error) {
 func (c *Codes) Lifetime() int64 { return c.lifetime }
 
 // Issue makes a code, which is right from now on, and returns it to be mailed. It comes
-// before the mail, since the answer to the mail may be quick. If the mail is not sent after
+// before the email, since the answer to the email may be quick. If the email is not sent after
 // all, Revoke undoes it.
 func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error) {
 	code = NewCode()
@@ -80,7 +80,7 @@ func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error
 	return code, nil
 }
 
-// Revoke makes a code wrong whose mail certainly never left. Until it expires it would be one
+// Revoke makes a code wrong whose email certainly never left. Until it expires it would be one
 // more that a guess may hit.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	h := hashOf(c.key, from, code)

@@ -3,7 +3,7 @@
 //
 // A code is six decimal digits, each of the million equally likely:
 //
-//	code, err := codes.Issue(ctx, recipient)             // goes into the mail
+//	code, err := codes.Issue(ctx, recipient)             // goes into the email
 //	…
 //	outcome, err := codes.Verify(ctx, recipient, typed)  // what was typed
 //
@@ -41,7 +41,7 @@
 // and no others: only one of those is then Correct. Everything else is
 // throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] updates the
 // shared records afterwards, in any order and any number of times. A code that was revoked
-// alone may come back by a merge until it expires, but no mail has it.
+// alone may come back by a merge until it expires, but no email has it.
 //
 // # Time
 //

@@ -16,7 +16,7 @@ const hashPurpose = "mailgate verify: hashes of codes, version 1"
 // hashOf returns the hash of a code for this recipient. The case of Latin letters in the address
 // makes no difference, since people do not type it alike twice; a tag and dots do. That two
 // spellings reach one mailbox is certain enough to count sends by, but not to prove that its
-// mail was read.
+// email was read.
 func hashOf(key []byte, to Recipient, code string) hash {
 	return secret.Sum(key, to.Purpose, strings.Map(lower, to.Address), code)
 }

@@ -64,7 +64,7 @@ func (r record) issue(h hash, now, lifetime int64) record {
 	return makeRecord(r.usedUntil, append(slices.Clone(r.codes), kept{h, expires}), now)
 }
 
-// revoke returns the record without a code. If by chance two mails had the same code it is
+// revoke returns the record without a code. If by chance two emails had the same code it is
 // wrong for both, which is safe.
 func (r record) revoke(h hash, now int64) record {
 	others := slices.DeleteFunc(slices.Clone(r.codes), func(k kept) bool { return k.hash == h })

@@ -12,7 +12,7 @@
 //	case !decision.Allowed:
 //		// decision.Rule and decision.Verdict say which limit was reached and how long to wait
 //	default:
-//		// wait for decision.Delay and send; if the mail certainly never left,
+//		// wait for decision.Delay and send; if the email certainly never left,
 //		// set.Release(ctx, decision.Charges)
 //	}
 //

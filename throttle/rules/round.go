@@ -15,7 +15,7 @@ type question struct {
 	key     string
 	limiter throttle.Limiter // the one that decides
 	resend  bool             // it is the rule's limiter for resends
-	first   int64            // the wait of a first mail, where resend
+	first   int64            // the wait of a first email, where resend
 	verdict throttle.Verdict
 	before  throttle.Verdict // the verdict before the rule was charged
 	err     error            // there is no verdict
@@ -44,7 +44,7 @@ func (s *Set) questions(send Send) []question {
 }
 
 // The stages of charging. What can be refunded is charged before what cannot; where quota is
-// kept for first mails, the mailbox rule decides first whether this is one. Queues follow one
+// kept for first emails, the mailbox rule decides first whether this is one. Queues follow one
 // at a time, the widest last; a shadow queue refuses nothing and waits until no rule refuses.
 const (
 	stageMailbox = iota
@@ -65,7 +65,7 @@ func (s *Set) stage(r *Rule) int {
 	return stageCounters
 }
 
-// peekAll asks a round without charging. A mailbox that has a mail on record is then asked
+// peekAll asks a round without charging. A mailbox that has an email on record is then asked
 // about as a resend.
 func (s *Set) peekAll(ctx context.Context, round []question) error {
 	if err := s.ask(round, func(q *question) { q.peek(ctx) }); err != nil {
@@ -138,7 +138,7 @@ func charges(round []question, id throttle.ID) (all []Charge) {
 	return all
 }
 
-// lookAhead asks about the mail after a mailbox's first, which will be a resend. The first
+// lookAhead asks about the email after a mailbox's first, which will be a resend. The first
 // one is charged, so a rule that cannot be asked is left out.
 func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 	if !s.reserve || d.Mailbox.Sent == 0 {
@@ -217,13 +217,13 @@ func mailboxIn(round []question) *question {
 }
 
 // isFirstMail reports whether the mailbox rule has nothing on record but this send. Where it
-// does not apply or failed, this is unknown, and quota for first mails is not for it.
+// does not apply or failed, this is unknown, and quota for first emails is not for it.
 func isFirstMail(round []question) bool {
 	m := mailboxIn(round)
 	return m != nil && (m.verdict.Sent == 0 || m.verdict.Sent == 1 && m.state == charged)
 }
 
-// asResend lets rules that keep quota for first mails decide as about a resend.
+// asResend lets rules that keep quota for first emails decide as about a resend.
 func asResend(round []question) {
 	for i := range round {
 		if q := &round[i]; q.rule.Resends != nil && !q.resend {
@@ -233,7 +233,7 @@ func asResend(round []question) {
 }
 
 // waitAsFirst shortens the wait of a resend whose mailbox is forgotten in so many
-// milliseconds: from then on it is a first mail, and waits as one.
+// milliseconds: from then on it is a first email, and waits as one.
 func (q *question) waitAsFirst(forgotten int64) {
 	v := &q.verdict
 	if wait := max(1, forgotten, q.first); waitOf(v) > wait {

@@ -8,7 +8,7 @@ import (
 	"github.com/mailgate/mailgate/internal/network"
 )
 
-// Send is what rules can know of a mail that is to be sent. The mailbox is required. A rule
+// Send is what rules can know of an email that is to be sent. The mailbox is required. A rule
 // does not apply to a send whose trait is unknown.
 type Send struct {
 	Mailbox  string     // the recipient, as one text for all its aliases

@@ -18,9 +18,9 @@ type Rule struct {
 	Name    string
 	By      By
 	Limiter throttle.Limiter
-	// Resends decides about mails to a mailbox that has one inside MailboxRule's longest
+	// Resends decides about emails to a mailbox that has one inside MailboxRule's longest
 	// window, instead of Limiter and on the same records. A stricter limit here keeps the
-	// rest of the quota for first mails. Nil leaves resends to Limiter.
+	// rest of the quota for first emails. Nil leaves resends to Limiter.
 	Resends throttle.Limiter
 	// Exact reports that the limiter counts by a throttle.Policy, which finds a send by its id.
 	Exact bool
@@ -128,7 +128,7 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	return decide(round), nil
 }
 
-// Release refunds charges, because the mail certainly never left. It returns those that
+// Release refunds charges, because the email certainly never left. It returns those that
 // failed and may be tried again: a counter's is not among them, as a second try could take
 // off another send.
 func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {

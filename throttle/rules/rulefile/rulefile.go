@@ -43,7 +43,7 @@ type Rule struct {
 	Name      string
 	By        rules.By
 	Algorithm throttle.Algorithm
-	// KeepForFirstSends is how many sends are kept for mailboxes without a mail on record,
+	// KeepForFirstSends is how many sends are kept for mailboxes without an email on record,
 	// and Resends the stricter algorithm for the other mailboxes; nil if none are kept.
 	KeepForFirstSends int
 	Resends           throttle.Algorithm
@@ -72,7 +72,7 @@ type Defaults struct {
 	// come from, if any; then the file must not have a limit for the mailbox as well.
 	Tiers      throttle.Policy
 	TiersSetBy string
-	// Mailbox is the key that mails to an address are counted by. Its error is a sentence
+	// Mailbox is the key that emails to an address are counted by. Its error is a sentence
 	// without the address.
 	Mailbox func(address string) (key string, err error)
 	// SendDeadline is how many milliseconds a send may take as a whole. A rule holds a send
