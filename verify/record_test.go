@@ -9,16 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
 func testKey(t testing.TB, of string) []byte {
 	t.Helper()
-	key, err := secret.Key([]byte(of), hashPurpose)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return must.Get(secret.Key([]byte(of), hashPurpose))(t)
 }
 
 const ourSecret = "sixteen bytes of chance, or more"
@@ -198,11 +195,7 @@ func TestMerge_RandomHistories_OrderMakesNoDifference(t *testing.T) {
 func makeMerged(t *testing.T, a, b record, now int64) record {
 	t.Helper()
 	next, _ := Merge(a.encode(), b.encode(), now)
-	r, err := parse(next)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(parse(next))(t)
 }
 
 // Whatever is in a store, parse returns an error or the record whose bytes these are.

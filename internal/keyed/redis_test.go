@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -42,9 +43,7 @@ func TestRedis_Suite_KeepsTheContract(t *testing.T) {
 func TestRedis_ClusterSuite_KeepsTheContract(t *testing.T) {
 	server := redistest.Alone(t, "cluster-enabled yes")
 	ctx := context.Background()
-	if err := server.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err())
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	servertest.Await(t, "the cluster to be up", 10*time.Second, func() error { return client.Set(ctx, "up", 1, 0).Err() })
@@ -79,9 +78,7 @@ func TestRedis_NothingChanged_WritesNothing(t *testing.T) {
 
 func TestRedis_AnotherType_SaysSo(t *testing.T) {
 	server := redistest.Alone(t)
-	if err := server.Client().SAdd(t.Context(), prefix+":{alice@example.com}", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Client().SAdd(t.Context(), prefix+":{alice@example.com}", "x").Err())
 	_, err := keyed.Redis(server.Client(), prefix).Update(t.Context(), "alice@example.com", func([]byte, int64) ([]byte, int64) { return []byte("a"), 1 << 60 })
 	if !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "another program") || strings.Contains(err.Error(), "alice") {
 		t.Errorf("the error is %v", err)

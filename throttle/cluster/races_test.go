@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
@@ -72,13 +73,8 @@ func TestTake_ThreeProcesses_OneAdmitted(t *testing.T) {
 		process := exec.Command(os.Args[0])
 		process.Env = append(os.Environ(), racerURL+"="+server.URL())
 		process.Stderr = os.Stderr
-		out, err := process.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(process.StdoutPipe())(t)
+		must.OK(t, process.Start())
 		t.Cleanup(func() { _ = process.Wait() })
 		readers = append(readers, bufio.NewScanner(out))
 	}
@@ -124,9 +120,7 @@ func TestTake_ScriptsFlushed_AdmitsExactly(t *testing.T) {
 	client, server := alone(t)
 	l := limiter(t, client, throttletest.Policy(t, "minute=3/60s"))
 	for round := range 20 {
-		if err := server.Client().ScriptFlush(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.Client().ScriptFlush(ctx).Err())
 		if n := throttletest.Race(t, l, fmt.Sprint("round", round), 16); n != 3 {
 			t.Errorf("%d admitted, want 3", n)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -32,8 +33,6 @@ func TestTake_MoreMailboxesThanMemoryHolds_ForgetsNone(t *testing.T) {
 			})
 		}
 		done.Wait()
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, store.Close())
 	}
 }

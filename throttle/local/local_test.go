@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -18,10 +19,7 @@ var ctx = context.Background()
 
 func open(t testing.TB, o cache.Options) *cache.Store {
 	t.Helper()
-	store, err := cache.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(cache.Open(o))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil && !errors.Is(err, cache.ErrClosed) {
 			t.Error(err)
@@ -32,11 +30,7 @@ func open(t testing.TB, o cache.Options) *cache.Store {
 
 func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 	t.Helper()
-	v, err := l.Take(ctx, key, throttle.NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(l.Take(ctx, key, throttle.NewID()))(t)
 }
 
 func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
@@ -97,9 +91,7 @@ func TestNew_ZeroValue_Panics(t *testing.T) {
 func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 	store := open(t, cache.Options{})
 	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Close())
 	_, written := limiter.Take(ctx, mailbox, throttle.NewID())
 	_, read := limiter.Peek(ctx, mailbox)
 	each := limiter.Each(ctx, func(throttle.History) bool { return true })
