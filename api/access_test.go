@@ -37,13 +37,16 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	r.sent(0)
 }
 
+// behindProxy has clients come through proxies of this machine and of a network.
+func behindProxy(o *api.Options) {
+	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+}
+
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
 	stranger := newRig(t, setup{options: func(o *api.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }})
 	stranger.request("GET", "/livez", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, "").logged(t, fields{"from": "127.0.0.1"})
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
-	}})
+	r := newRig(t, setup{options: behindProxy})
 	for _, tt := range []struct {
 		forwarded []string
 		want      string

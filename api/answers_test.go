@@ -117,16 +117,12 @@ func TestSend_UnexpectedFault_Internal(t *testing.T) {
 			got := r.once("k", "victim@example.com")
 			got.is(t, 500, "internal")
 			if name == "a panic" {
-				journal.showsStack(t, got, "TestSend_UnexpectedFault_Internal")
+				got.showsStack(t)
 				r.once("k", "victim@example.com").is(t, 409, "idempotency-in-flight")
 				r.now.Add(lease)
 				r.once("k", "victim@example.com").is(t, 504, "delivery-unknown")
 			}
-			for _, piece := range []string{"hunter2", ".go", "goroutine", "panic", "map"} {
-				if strings.Contains(got.text, piece) {
-					t.Errorf("the answer gives away %q: %s", piece, got.text)
-				}
-			}
+			got.hides(t, "hunter2", ".go", "goroutine", "panic", "map")
 			r.charged("victim@example.com", 1)
 		})
 	}
@@ -188,9 +184,7 @@ func TestSend_ChargeUnknown_GivenBack(t *testing.T) {
 	store.Fail("taken")
 	got := r.send("alice@example.com")
 	got.is(t, 503, "store-unavailable")
-	if strings.Contains(got.text, "10.1.2.3") {
-		t.Errorf("the answer gives the cause away: %s", got.text)
-	}
+	got.hides(t, "10.1.2.3")
 	servertest.Eventually(t, "the charge is given back", func() bool { return r.used("alice@example.com") == 0 })
 }
 

@@ -3,7 +3,6 @@ package api_test
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +40,7 @@ func TestCountdown_Token_TellsTheWait(t *testing.T) {
 		}
 		got := r.count(token)
 		got.is(t, 200, "")
-		want := `{"rule":"mailbox","limit":"minute","wait_ms":44321,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:15.679Z"}`
-		got.reads(t, want)
+		got.reads(t, `{"rule":"mailbox","limit":"minute","wait_ms":44321,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:15.679Z"}`)
 		got.carries(t, map[string]string{
 			"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "*", "Cross-Origin-Resource-Policy": "cross-origin",
 			"Access-Control-Allow-Credentials": "", "RateLimit": "", "Cache-Control": "no-store",
@@ -54,9 +52,7 @@ func TestCountdown_Token_TellsTheWait(t *testing.T) {
 	got := r.count(tokens[1])
 	got.says(t, fields{"wait_ms": 0.0, "limit": nil, "rule": nil})
 	got.logged(t, fields{"mailbox": something})
-	if strings.Contains(journal.text(), tokens[1]) {
-		t.Error("the log has the token")
-	}
+	journal.private(tokens...)
 	r.send("waits@example.com").is(t, 200, "")
 	r.count(tokens[0]).says(t, fields{"wait_ms": 60_000.0})
 	r.do("POST", "/admin/mailboxes/waits@example.com/reset", opsKey, "").is(t, 200, "")
@@ -126,7 +122,7 @@ func TestCountdown_Rate_IsLimitedByAddress(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		bucket = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)
 		o.Countdowns = bucket
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		behindProxy(o)
 	}})
 	token := r.send("rate@example.com").token()
 	ask := func(visitor string) reply {

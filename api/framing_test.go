@@ -1,11 +1,9 @@
 package api_test
 
 import (
-	"net/netip"
 	"strconv"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
 )
 
 const (
@@ -18,9 +16,7 @@ const (
 // A request that a proxy may have read to another end, or for another host, is refused, and what
 // follows it on the connection is not answered.
 func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	}})
+	r := newRig(t, setup{options: behindProxy})
 	hidden := "A: b\r\n\r\n" + livez
 	for name, text := range map[string]string{
 		"a length and chunks":                posted + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
@@ -71,9 +67,7 @@ func TestFraming_UnknownMethod_Closed(t *testing.T) {
 // A body in chunks ends where its last chunk does, and the next request follows it. The address
 // that the proxy stated before the body is the client's.
 func TestFraming_Chunks_NextRequestAnswered(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	}})
+	r := newRig(t, setup{options: behindProxy})
 	w := r.dial("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" +
 		"X-Forwarded-For: 203.0.113.9\r\nTransfer-Encoding: chunked\r\n\r\n1e;a=b\r\n" + `{"email":"chunks@example.com"}` + "\r\n" + chunks + livez)
 	sent := w.read("POST", "/send-code")

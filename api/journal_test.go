@@ -62,18 +62,12 @@ func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) 
 	return lines
 }
 
-// showsStack fails the test unless the lines of the answer's request have a stack with this name
-// in it, once.
-func (r *record) showsStack(t testing.TB, got reply, name string) {
+// showsStack fails the test unless the log has a stack about the answer, with the name of the test in it.
+func (got reply) showsStack(t testing.TB) {
 	t.Helper()
-	stacks := 0
-	for _, line := range r.about(t, got.header.Get("X-Request-Id")) {
-		if stack, _ := line["stack"].(string); strings.Contains(stack, name) {
-			stacks++
-		}
-	}
-	if stacks != 1 {
-		t.Errorf("%d stacks are logged under the request's id, want 1", stacks)
+	stack, _ := got.logged(t, fields{"stack": something})[0]["stack"].(string)
+	if name, _, _ := strings.Cut(t.Name(), "/"); !strings.Contains(stack, name) {
+		t.Errorf("the log has the stack %s", stack)
 	}
 }
 

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -15,11 +14,11 @@ import (
 
 // lookingUp is a setup in which a caller may look up three times at once and then every 20 ms. An API
 // key and an admin key have one name.
-func lookingUp(t testing.TB, change func(*api.Options)) setup {
+func lookingUp(t testing.TB, changes ...func(*api.Options)) setup {
 	return setup{options: func(o *api.Options) {
 		o.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
 		o.AdminKeys = must.Get(api.ParseKeys("shop:" + opsKey))(t)
-		if change != nil {
+		for _, change := range changes {
 			change(o)
 		}
 	}, actions: twoActions, rules: ruleForEach}
@@ -32,7 +31,7 @@ func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 		if limited.path == "/admin/figures" || limited.method == "POST" && limited.key() == appKey {
 			continue
 		}
-		r := newRig(t, lookingUp(t, nil))
+		r := newRig(t, lookingUp(t))
 		ask := func() reply { return r.do(limited.method, limited.path, limited.key(), limited.body) }
 		for range 3 {
 			got := ask()
@@ -61,7 +60,7 @@ func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 
 // Clients that try keys are counted by address, and cannot lock out a caller with a key.
 func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
-	r := newRig(t, lookingUp(t, nil))
+	r := newRig(t, lookingUp(t))
 	const path = "/mailboxes/tried@example.com"
 	for _, key := range []string{"", "no-such-key", opsKey} {
 		r.do("GET", path, key, "").is(t, 401, "unauthorized")
@@ -74,10 +73,7 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 
 // Where no key is asked for each visitor is a caller: an IPv4 address or an IPv6 network.
 func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
-	r := newRig(t, lookingUp(t, func(o *api.Options) {
-		keyless(o)
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	}))
+	r := newRig(t, lookingUp(t, keyless, behindProxy))
 	for _, tt := range []struct {
 		from string
 		want int

@@ -168,7 +168,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 		},
 	})
 	started := r.now.Load()
-	r.figures(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,`)
+	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,`)
 	r.send("one@example.com").is(t, 200, "")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
@@ -178,18 +178,10 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	r.send("three@example.com").is(t, 503, "relay-unavailable")
 	r.now.Add(1500)
 	down = true
-	r.figures(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
+	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
 		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"refunds":1,"resets":1,`+
 		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`)
-}
-
-// figures fails the test unless /admin/figures begins like this.
-func (r *rig) figures(t *testing.T, want string) {
-	t.Helper()
-	if got := r.do("GET", "/admin/figures", opsKey, ""); !strings.HasPrefix(got.text, want) {
-		t.Errorf("answered\n%s, want\n%s", got.text, want)
-	}
 }
 
 // stamp is a moment as answers have it.

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
@@ -41,7 +40,5 @@ func TestReload_SendInProgress_GivenBackToItsRules(t *testing.T) {
 	close(sender.leave)
 	(<-answer).is(t, 503, "relay-unavailable")
 	r.charged("middle@example.com", 0)
-	if got := r.do("GET", "/mailboxes/middle@example.com", appKey, ""); !strings.Contains(got.text, `"limit":null`) {
-		t.Errorf("answered %s", got.text)
-	}
+	r.do("GET", "/mailboxes/middle@example.com", appKey, "").contains(t, `"limit":null`)
 }

@@ -58,9 +58,7 @@ func TestIdempotencyKey_Repeated_AnsweredAlikeForADay(t *testing.T) {
 	r.sent(1)
 	r.charged("once@example.com", 1)
 	r.once(` "click-1" `, "once@example.com").logged(t, fields{"replayed": true})
-	if strings.Contains(journal.text(), "click-1") {
-		t.Error("the log has the key")
-	}
+	journal.private("click-1")
 	r.has(t, `mailgate_sends_total{limit="",outcome="replayed",rule=""} 4`)
 	r.now.Add(1)
 	second := r.once("click-1", "once@example.com")

@@ -261,6 +261,26 @@ func (got reply) says(t testing.TB, want fields) {
 	}
 }
 
+// contains fails the test unless the answer has these texts in it.
+func (got reply) contains(t testing.TB, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if !strings.Contains(got.text, text) {
+			t.Errorf("answered %d\n%s, without\n%s", got.status, got.text, text)
+		}
+	}
+}
+
+// hides fails the test if the answer has one of these texts in it.
+func (got reply) hides(t testing.TB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(got.text, text) {
+			t.Errorf("the answer gives away %q: %s", text, got.text)
+		}
+	}
+}
+
 // reads fails the test unless the answer has this text.
 func (got reply) reads(t testing.TB, want string) {
 	t.Helper()

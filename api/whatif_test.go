@@ -31,20 +31,14 @@ func TestWhatIf_OtherTiers_CountsRefusals(t *testing.T) {
 	} {
 		got := r.do("POST", whatIf, opsKey, `{"tiers":`+quote(tiers)+`}`)
 		got.is(t, 200, "")
-		if !strings.HasPrefix(got.text, "{"+want+",") {
-			t.Errorf("%s: answered\n%s, want\n{%s", tiers, got.text, want)
-		}
+		got.contains(t, "{"+want+",")
 	}
 	got := r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/60001ms","email":"Often+x@example.com"}`)
-	for _, want := range []string{
+	got.contains(t,
 		`"today":[{"name":"minute","limit":1,"window_ms":60000},{"name":"hour","limit":5,"window_ms":3600000},{"name":"day","limit":10,"window_ms":86400000}]`,
-		`"mailbox":{"sends":["` + stamp(first) + `","` + stamp(first+60_000) + `","` + stamp(first+120_000) + `"],"refused":[{"at":"` + stamp(first+60_000) + `","limit":"pause"}]}`,
+		`"mailbox":{"sends":["`+stamp(first)+`","`+stamp(first+60_000)+`","`+stamp(first+120_000)+`"],"refused":[{"at":"`+stamp(first+60_000)+`","limit":"pause"}]}`,
 		`"worst":[{"sends":["`,
-	} {
-		if !strings.Contains(got.text, want) {
-			t.Errorf("answered\n%s, want\n%s", got.text, want)
-		}
-	}
+	)
 	if worst := got.body["worst"].([]any); len(worst) != 1 || strings.Contains(got.text, "@") {
 		t.Errorf("%d mailboxes are shown: %s", len(worst), got.text)
 	}
@@ -115,9 +109,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
-			if got.status != 200 || !strings.Contains(got.text, tt.want) {
-				t.Errorf("answered %d %s, want %s", got.status, got.text, tt.want)
-			}
+			got.contains(t, tt.want)
 		})
 	}
 }
