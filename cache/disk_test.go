@@ -83,7 +83,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 
 // Damage is done to a directory that was closed, and to one of a process that was killed.
 func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
+	if dir := servertest.ChildArgument(); dir != "" {
 		writeUntilKilled(t, dir)
 	}
 	whole, closed := t.TempDir(), t.TempDir()
@@ -245,10 +245,8 @@ func hang(t *testing.T, s *Store) (release func()) {
 	}
 	must.OK(t, err)
 	return func() {
-		if _, err := other.Exec("ROLLBACK"); err != nil {
-			t.Error(err)
-		}
-		if err := other.Close(); err != nil {
+		_, err := other.Exec("ROLLBACK")
+		if err := errors.Join(err, other.Close()); err != nil {
 			t.Error(err)
 		}
 	}
