@@ -219,13 +219,8 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	d := s.records.(*disk)
 	for _, tt := range []struct{ at, left int64 }{{1000 + grace - 1, 800}, {1000 + grace, 400}} {
 		now.Store(tt.at)
-		from, more := "", true
-		for more {
-			var err error
-			if from, err = d.db.sweep(from, tt.at-grace); err != nil {
-				t.Fatal(err)
-			}
-			more = from != ""
+		for from, more := "", true; more; more = from != "" {
+			from = must.Get(d.db.sweep(from, tt.at-grace))(t)
 		}
 		var left int64
 		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
