@@ -28,10 +28,9 @@ type reply struct {
 		Sends     []struct{ ID string }
 		Left      int `json:"attempts_left"`
 		Cleared   int
-		Mails     []struct {
-			ID uint64
-			To []string
-		}
+		Mails     []struct{ ID uint64 }
+		To        []string
+
 		Text, Source, From string
 	}
 }
