@@ -34,11 +34,11 @@ var processKinds = []*kind{
 // killNode kills a node while what it has admitted waits for a relay that takes its time.
 func (s *rig) killNode() func() {
 	at := []fault.Step{fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}[s.rng.IntN(4)]
-	s.relays.first.Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
+	s.relays[0].Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
 	time.Sleep(500 * time.Millisecond)
 	victim := s.node(s.rng)
 	victim.kill()
-	s.relays.first.Play(fault.Script{})
+	s.relays[0].Play(fault.Script{})
 	return victim.start
 }
 

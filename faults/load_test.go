@@ -151,7 +151,7 @@ const wrongCode = "000000"
 // verify tries a code: the right one, if it has been mailed, or a wrong one.
 func (l *load) verify(n *node) {
 	mailbox, wrong := l.recentMailbox(), l.rng.IntN(3) == 0
-	mailed, ok := l.rig.relays.codeOf(mailbox)
+	mailed, ok := l.rig.codeOf(mailbox)
 	code, right := mailed.code, ok && !wrong
 	if !right {
 		code = wrongCode

@@ -15,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -31,7 +30,9 @@ type rig struct {
 	nodes  []*node
 	caller *caller
 	load   *load
-	relays *relays
+	relays []*fault.Server // the first has the faults
+
+	received received
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -106,27 +107,6 @@ func (s *rig) rules() string {
 		s.t.Fatal(err)
 	}
 	return file
-}
-
-// startRelays starts the relay that has the faults, and where the seed says so another behind it.
-func (s *rig) startRelays() (urls []string) {
-	relay, err := fault.Start(fault.Script{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { relay.Close() })
-	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
-	urls = []string{"smtp://" + relay.Addr() + "?tls=none"}
-	if s.rng.IntN(3) == 0 {
-		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.t.Cleanup(func() { spare.Close() })
-		s.relays.spare = spare
-		urls = append(urls, spare.URL())
-	}
-	return urls
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {

@@ -7,30 +7,21 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
-// startDev runs mailgate dev in this process and returns a client for its pages. Stop ends it
-// and returns the exit status.
-func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output, stop func() int) {
+// startDev runs mailgate dev in this process until the test ends, and returns a client for its
+// pages.
+func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	stdout, log, status := &output{}, &output{}, make(chan int, 1)
 	go func() { status <- Run(ctx, append([]string{"dev"}, args...), environ, stdout, log) }()
-	stop = sync.OnceValue(func() int {
-		cancel()
-		select {
-		case s := <-status:
-			return s
-		case <-time.After(patience):
-			t.Errorf("dev does not end: %s", log)
-			return -1
-		}
-	})
 	t.Cleanup(func() {
-		stop()
+		cancel()
+		if s := <-status; s != exitOK {
+			t.Errorf("exit status %d: %s", s, log)
+		}
 		log.leaksNothing(t)
 	})
 	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n(?s:.*)discards`)
@@ -38,7 +29,7 @@ func startDev(t *testing.T, environ []string, args ...string) (page client, stdo
 		found := url.FindStringSubmatch(text)
 		return strings.Join(found[min(1, len(found)):], ""), found != nil
 	})
-	return newClient(t, base, ""), stdout, stop
+	return newClient(t, base, ""), stdout
 }
 
 const anyPort = "--listen=127.0.0.1:0"
@@ -69,7 +60,7 @@ func newestMail(t *testing.T, page client) reply {
 // code, and a reset. One line is printed for each send and check.
 func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	t.Parallel()
-	page, stdout, stop := startDev(t, nil, anyPort)
+	page, stdout := startDev(t, nil, anyPort)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
 
 	if sent := page.must(t, "POST", "/demo/send-code", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
@@ -95,9 +86,6 @@ func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 		t.Errorf("reset: %+v", reset.Body)
 	}
 	page.must(t, "POST", "/demo/send-code", visitor, 200)
-	if status := stop(); status != exitOK {
-		t.Errorf("exit status %d", status)
-	}
 	_, lines, _ := strings.Cut(stdout.String(), "discards all records.\n\n")
 	want := []string{"send-code +alice@example.com +200 sent; next in 1m \\(minute of mailbox\\)", "send-code +alice@example.com +429 quota-exceeded; next in (1m|59s) ",
 		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 verified", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
@@ -114,7 +102,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 		t.Skip("another program uses the port, and may give it up at any time")
 	}
 	defer taken.Close()
-	page, stdout, _ := startDev(t, nil)
+	page, stdout := startDev(t, nil)
 	if !strings.Contains(stdout.String(), "\n  127.0.0.1:8080 is in use, so this is the next free port.\n") || !regexp.MustCompile(`:80[89]\d$`).MatchString(page.url) {
 		t.Error(stdout)
 	}
@@ -125,7 +113,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
 	t.Parallel()
 	rules := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
-	page, stdout, _ := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
+	page, stdout := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
 	page.mustSend(t, "carol@example.com", 401)
 	app, admin := devClients(t, page, stdout)
 	if !regexp.MustCompile(`\n +Rules +mailbox, client-ip, one\n`).MatchString(stdout.String()) {
@@ -142,7 +130,7 @@ func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
 
 func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 	t.Parallel()
-	page, _, _ := startDev(t, nil, anyPort)
+	page, _ := startDev(t, nil, anyPort)
 	for path, kind := range map[string]string{"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/signup.js": "text/javascript"} {
 		response := page.must(t, "GET", path, "", 200)
 		csp := response.Header.Get("Content-Security-Policy")
@@ -157,7 +145,7 @@ func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 
 func TestDev_OtherSites_AreRefused(t *testing.T) {
 	t.Parallel()
-	page, _, _ := startDev(t, nil, anyPort)
+	page, _ := startDev(t, nil, anyPort)
 	for name, tt := range map[string]struct {
 		method, path string
 		header       http.Header

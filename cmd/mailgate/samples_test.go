@@ -39,7 +39,7 @@ func TestSamples_RequestsAndRules_Work(t *testing.T) {
 			if rules != "" {
 				args = append(args, "--rules="+write(t, t.TempDir()+"/rules.yaml", rules))
 			}
-			page, stdout, _ := startDev(t, nil, args...)
+			page, stdout := startDev(t, nil, args...)
 			for _, sample := range requests {
 				tryRequest(t, page, stdout, strings.ReplaceAll(sample[1], "\n    ", "\n"), strings.ReplaceAll(sample[2], "    ", ""))
 			}
