@@ -77,7 +77,7 @@ func misdates(s *rig) func() bool {
 // troubles: more tries at the first relay have failed than one cut can explain.
 var troubles = counts(3, func(s *rig) (failed int) {
 	for _, one := range s.nodes {
-		all, _ := metricsOf(s.caller, one) // without an answer there is none
+		all, _ := s.metricsOf(one) // without an answer there is none
 		for sample, value := range all {
 			if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
 				strings.Contains(sample, s.relays[0].Addr()) && !strings.Contains(sample, `"sent"`) {

@@ -63,17 +63,13 @@ func (s *rig) setClock() func() {
 
 // filesOf is how many files a node has open.
 func (s *rig) filesOf(n *node) int {
-	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return len(open)
+	return len(servertest.Must(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
 }
 
 // takeFiles leaves a node no more files than it has open when its callers reconnect.
 func (s *rig) takeFiles() func() {
 	victim := s.node(s.rng)
-	s.caller.CloseIdleConnections()
+	s.client.CloseIdleConnections()
 	open := s.filesOf(victim)
 	for range 20 { // it may be closing those that hung up
 		time.Sleep(50 * time.Millisecond)

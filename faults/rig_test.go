@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -28,7 +30,7 @@ type rig struct {
 	action throttle.Tier // that callers take
 
 	nodes  []*node
-	caller *caller
+	client *http.Client
 	load   *load
 	relays []*fault.Server // the first has the faults
 
@@ -70,12 +72,9 @@ var (
 type store func(*rig) []string
 
 func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
-	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
-	parsed, err := throttle.ParsePolicy(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tiers = parsed.Tiers()
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), client: &http.Client{Transport: transport, Timeout: answerPatience}}
+	s.tiers = servertest.Must(throttle.ParsePolicy(policy))(t).Tiers()
 	s.action = actions[int(seed)%len(actions)]
 	s.load = newLoad(s, seed)
 	if k.terms.ClockSet { // a clock that is set takes a short window with it
@@ -114,10 +113,7 @@ func (s *rig) startNodes(k *kind, environ []string) {
 	if program == nil {
 		program = mailgate
 	}
-	path, err := program()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	path := servertest.Must(program())(s.t)
 	for i := range cmp.Or(k.nodes, 3) {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
 		n.environ = append(slices.Clone(environ), "CLOCK_AHEAD_FILE="+s.clock(i))

@@ -162,7 +162,7 @@ func (s *rig) late() (found []judge.Violation) {
 
 // healthy asks a node whether it is ready and not degraded, and has it send to a new mailbox.
 func (s *rig) healthy(n *node, try int) bool {
-	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
+	if ready := s.ask(n, "GET", "/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}
 	mailbox := fmt.Sprintf("%sw%dx%d", s.load.token, n.number, try)

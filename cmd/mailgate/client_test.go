@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // A reply is what a server answered to one request.
@@ -82,11 +84,7 @@ func (c client) must(t testing.TB, method, path, body string, status int) reply 
 
 func (c client) get(t testing.TB, path string) reply {
 	t.Helper()
-	r, err := c.ask("GET", path, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return servertest.Must(c.ask("GET", path, "", nil))(t)
 }
 
 func bodyFor(email string) string { return fmt.Sprintf(`{"email":%q}`, email) }

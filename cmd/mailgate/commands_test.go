@@ -14,19 +14,15 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // configOf is the settings of serve with these flags.
 func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	var line commandLine
-	parser, err := kong.New(&line, config.Options(environ)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse(append([]string{"serve"}, flags...)); err != nil {
-		t.Fatal(err)
-	}
+	parser := servertest.Must(kong.New(&line, config.Options(environ)...))(t)
+	servertest.Must(parser.Parse(append([]string{"serve"}, flags...)))(t)
 	return &line.Config
 }
 

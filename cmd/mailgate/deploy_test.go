@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 const deployed = "../../deploy/"
@@ -167,11 +169,7 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(servertest.Must(os.ReadFile(path))(t))
 }
 
 // The unit of systemd has valid settings. A service that cannot start writes one line to the

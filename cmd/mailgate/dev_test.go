@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // startDev runs mailgate dev in this process until the test ends, and returns a client for its
@@ -25,11 +27,8 @@ func startDev(t *testing.T, environ []string, args ...string) (page client, stdo
 		log.leaksNothing(t)
 	})
 	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n(?s:.*)discards`)
-	base := stdout.await(t, "the URL", func(text string) (string, bool) {
-		found := url.FindStringSubmatch(text)
-		return strings.Join(found[min(1, len(found)):], ""), found != nil
-	})
-	return newClient(t, base, ""), stdout
+	servertest.Eventually(t, "the URL", func() bool { return url.MatchString(stdout.String()) })
+	return newClient(t, url.FindStringSubmatch(stdout.String())[1], ""), stdout
 }
 
 const anyPort = "--listen=127.0.0.1:0"
