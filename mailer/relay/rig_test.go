@@ -12,6 +12,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -36,31 +37,30 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// mail is what the tests send.
-type mail struct {
-	From, To string
-	Bytes    []byte
-}
-
-func letter() mail {
-	return mail{
-		From: "no-reply@acme.example",
-		To:   "recipient@secret.example",
+// letter is what the tests send.
+func letter() message.Message {
+	return message.Message{
+		From: parse("no-reply@acme.example"),
+		To:   parse("recipient@secret.example"),
 		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: recipient@secret.example\r\n" +
 			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
 	}
 }
 
 // to is a letter to this domain.
-func to(domain string) mail {
+func to(domain string) message.Message {
 	m := letter()
-	m.To = "recipient@" + domain
+	m.To = parse("recipient@" + domain)
 	return m
 }
 
-func parse(t testing.TB, text string) address.Address {
-	t.Helper()
-	return must(address.Parse(text, address.Identity{}))(t)
+// parse is for addresses that a test has made.
+func parse(text string) address.Address {
+	parsed, err := address.Parse(text, address.Identity{})
+	if err != nil {
+		panic(err)
+	}
+	return parsed
 }
 
 func must[T any](value T, err error) func(testing.TB) T {
@@ -136,20 +136,15 @@ func play(t testing.TB, script fault.Script) *fault.Server {
 }
 
 // send is one email from Begin to Commit.
-func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, error) {
-	from, badFrom := address.Parse(m.From, address.Identity{})
-	to, badTo := address.Parse(m.To, address.Identity{})
-	if err := errors.Join(badFrom, badTo); err != nil {
-		return relay.Receipt{}, err
-	}
-	tx, err := relays.Begin(ctx, from, to)
+func send(ctx context.Context, relays *relay.Relays, m message.Message) (relay.Receipt, error) {
+	tx, err := relays.Begin(ctx, m.From, m.To)
 	if err != nil {
 		return relay.Receipt{}, err
 	}
 	return tx.Commit(m.Bytes)
 }
 
-func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {
+func mustSend(t testing.TB, r *relay.Relays, m message.Message) relay.Receipt {
 	t.Helper()
 	return must(send(t.Context(), r, m))(t)
 }

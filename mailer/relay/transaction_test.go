@@ -33,7 +33,7 @@ func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
 			t.Errorf("%s: receipt %+v", name, receipt)
 		}
 		kept := s.List()
-		if got := kept[len(kept)-1]; string(got.Raw) != text || got.From != m.From || len(got.To) != 1 || got.To[0] != m.To {
+		if got := kept[len(kept)-1]; string(got.Raw) != text || got.From != m.From.String() || len(got.To) != 1 || got.To[0] != m.To.String() {
 			t.Errorf("%s: arrived %q from %s to %v", name, got.Raw, got.From, got.To)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
 	begin := func() *relay.Tx {
-		return must(relays.Begin(t.Context(), parse(t, letter().From), parse(t, letter().To)))(t)
+		return must(relays.Begin(t.Context(), letter().From, letter().To))(t)
 	}
 	begin().Abort()
 	servertest.Eventually(t, "the aborted connection is closed", func() bool { return first.Open() == 0 })
