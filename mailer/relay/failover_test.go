@@ -74,7 +74,7 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 			first, second := play(t, fault.Script{NoPipelining: c.script.NoPipelining}), play(t, fault.Script{})
 			where := plain(first)
 			if c.script.TLS != nil {
-				where = "smtp://acme:secret@" + first.Addr() + "?ca=" + url.QueryEscape(tr.file)
+				where = tr.address("smtp", url.UserPassword("acme", "secret"), first.Addr())
 			}
 			r := newRelays(t, facing(c.script, ample), where, plain(second))
 			if c.kept {
