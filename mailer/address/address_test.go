@@ -65,9 +65,11 @@ func addressRows(t testing.TB) (rows []addressRow) {
 	return rows
 }
 
-// Every reason is met by the table, and has a sentence of its own.
+// Every reason is met by the table, and has a sentence of its own. Without folding the key is the
+// wire form.
 func TestParse_TableOfAddresses_AcceptedOrRefused(t *testing.T) {
 	rows, identity := addressRows(t), folding(t)
+	exact := must(address.NewIdentity(false))(t)
 	sentences := map[string]address.Reason{}
 	if len(rows) < 500 {
 		t.Fatalf("the table has only %d addresses", len(rows))
@@ -88,21 +90,13 @@ func TestParse_TableOfAddresses_AcceptedOrRefused(t *testing.T) {
 			t.Errorf("line %d: %q: %q, key %q, %v; want %q, key %q",
 				row.line, row.input, got.String(), got.Key(), err, row.wire, row.key)
 		}
+		unfolded, exactErr := address.Parse(row.input, exact)
+		if exactErr != err || unfolded.String() != row.wire || unfolded.Key() != row.wire {
+			t.Errorf("line %d: without folding %q, key %q, %v", row.line, unfolded.String(), unfolded.Key(), exactErr)
+		}
 	}
 	if len(sentences) != 30 {
 		t.Errorf("the table meets %d reasons, want all 30", len(sentences))
-	}
-}
-
-func TestKey_WithoutFolding_IsTheWireForm(t *testing.T) {
-	exact := must(address.NewIdentity(false))(t)
-	for _, row := range addressRows(t) {
-		for _, identity := range []address.Identity{exact, {}} {
-			got, err := address.Parse(row.input, identity)
-			if (err != nil) != (row.refused != "") || got.String() != row.wire || got.Key() != row.wire {
-				t.Errorf("line %d: %q, key %q, %v", row.line, got.String(), got.Key(), err)
-			}
-		}
 	}
 }
 
