@@ -134,7 +134,7 @@ func TestCircuit_Cooldown_NotAsked(t *testing.T) {
 	var told []bool
 	var log bytes.Buffer
 	o := steady()
-	o.Now, o.Failures, o.Cooldown = now.Load, 2, time.Second
+	o.Now, o.Breaker.Failures, o.Breaker.Cooldown = now.Load, 2, time.Second
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.Hooks.Circuit = func(_ string, open bool) { told = append(told, open) }
 	r := newRelays(t, o, plain(first), plain(second))
@@ -158,7 +158,7 @@ func TestCircuit_Cooldown_NotAsked(t *testing.T) {
 func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	o := steady()
-	o.Now, o.Failures, o.Cooldown = func() int64 { return 0 }, 1, 7*time.Second
+	o.Now, o.Breaker.Failures, o.Breaker.Cooldown = func() int64 { return 0 }, 1, 7*time.Second
 	o.Pace = relay.Pace{PerSecond: .001} // and the second email comes too soon
 	r := newRelays(t, o, plain(s))
 	for _, want := range []time.Duration{0, 7 * time.Second} {
@@ -178,7 +178,7 @@ func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
 	o := steady()
-	o.MaxConns, o.Failures, o.Cooldown = 1, 1, time.Hour
+	o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 1, 1, time.Hour
 	r := newRelays(t, o, plain(s))
 	var group sync.WaitGroup
 	for range 2 {

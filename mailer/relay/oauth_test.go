@@ -106,7 +106,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			var log bytes.Buffer
 			var now atomic.Int64
 			o := steady()
-			o.Command, o.Now, o.Failures, o.Cooldown = ample, now.Load, 2, time.Second
+			o.Command, o.Now, o.Breaker.Failures, o.Breaker.Cooldown = ample, now.Load, 2, time.Second
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			relays := newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens), plain(spare))
 			for range 3 {
@@ -134,7 +134,7 @@ func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 	s := play(t, fault.Script{TLS: tr.good()})
 	tokens := mailtest.StartTokens(t, mailtest.Hang)
 	o := steady()
-	o.Failures = 1
+	o.Breaker.Failures = 1
 	relays := newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens))
 	for own := patience; len(tokens.Asked()) < 2; own *= 2 { // until it is enough to come to the token server
 		before := len(tokens.Asked())

@@ -64,7 +64,7 @@ func TestKeptConnection_Dead_Replaced(t *testing.T) {
 				script := fault.Script{At: step, Kind: kind, Times: 1}
 				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
 				o := facing(script, ample)
-				o.Failures = 1
+				o.Breaker.Failures = 1
 				r := newRelays(t, o, plain(s))
 				mustSend(t, r, letter())
 				if step == fault.RSET {
@@ -97,7 +97,7 @@ func TestPool_ManySenders_FewConnections(t *testing.T) {
 			s := play(t, c.script)
 			var log bytes.Buffer
 			o := steady()
-			o.MaxConns, o.Failures, o.Cooldown = 8, 1, time.Hour
+			o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 8, 1, time.Hour
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			r := newRelays(t, o, plain(s))
 			const many = 100
@@ -180,7 +180,7 @@ func TestCrowded_AfterCooldown_MoreAreAsked(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
 	var now atomic.Int64
 	o := steady()
-	o.Now, o.Cooldown, o.FinalDot = now.Load, time.Second, time.Hour
+	o.Now, o.Breaker.Cooldown, o.FinalDot = now.Load, time.Second, time.Hour
 	r := newRelays(t, o, plain(s))
 	free := hold(t, r, s)
 	var group sync.WaitGroup
@@ -198,7 +198,7 @@ func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 	for _, step := range []fault.Step{fault.Banner, fault.EHLO} {
 		s := play(t, fault.Script{At: step, Kind: fault.Leaving})
 		o := steady()
-		o.MaxConns, o.Failures, o.Cooldown = 8, 5, time.Hour
+		o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 8, 5, time.Hour
 		r := newRelays(t, o, plain(s))
 		for _, err := range sendAtOnce(t, r, 12) {
 			checkOutcome(t, err, relay.Unavailable)

@@ -81,10 +81,9 @@ type settings struct {
 
 // steady are settings under which neither time nor the breaker decides.
 func steady() settings {
-	return settings{
-		relay.Options{MaxConns: 4, Deadline: 2 * hanging},
-		relay.Limits{Connect: hanging, Command: hanging, RCPT: hanging, FinalDot: hanging, Failures: 1000},
-	}
+	o := settings{relay.Options{MaxConns: 4, Deadline: 2 * hanging}, relay.Standard}
+	o.Connect, o.Command, o.RCPT, o.FinalDot, o.Breaker.Failures = hanging, hanging, hanging, hanging, 1000
+	return o
 }
 
 // facing is steady, but for the one timeout that this fault must run into.

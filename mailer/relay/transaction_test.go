@@ -73,7 +73,7 @@ func TestCommit_Unsendable_Refused(t *testing.T) {
 // against the relay; after Commit, Abort does nothing.
 func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o := steady()
-	o.Failures = 1
+	o.Breaker.Failures = 1
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
 	begin := func() *relay.Tx {
@@ -111,7 +111,7 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 			t.Run(string(script.At)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				o := steady()
-				o.Deadline, o.Failures, o.Cooldown = c.deadline, 1, time.Hour
+				o.Deadline, o.Breaker.Failures, o.Breaker.Cooldown = c.deadline, 1, time.Hour
 				s := play(t, script)
 				r := newRelays(t, o, plain(s))
 				ctx, cancel := context.WithTimeout(t.Context(), c.own)
