@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -97,11 +98,13 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 
 // A relay that had little of the time it is allowed is not blamed for its silence: else emails
 // that wait until their time is nearly up could open the breaker. One that is silent for half
-// of all the time is, also where a send may not take as long as one step may.
+// of all the time is, also where a send may not take as long as one step may. Its token server's
+// silence is its own.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 	t.Parallel()
+	tr := newTrust(t)
 	for _, script := range []fault.Script{
-		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
+		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.AUTH, TLS: tr.good()}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
 	} {
 		script.Kind = fault.Silence
 		for name, c := range map[string]struct {
@@ -116,7 +119,11 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 				o := steady()
 				o.Deadline, o.Breaker.Failures, o.Breaker.Cooldown = c.deadline, 1, time.Hour
 				s := play(t, script)
-				r := newRelays(t, o, plain(s))
+				where := plain(s)
+				if script.TLS != nil {
+					where = tr.oauth(t, "smtp", s.Addr(), mailtest.StartTokens(t, mailtest.Hang))
+				}
+				r := newRelays(t, o, where)
 				ctx, cancel := context.WithTimeout(t.Context(), c.own)
 				defer cancel()
 				_, err := send(ctx, r, letter())
