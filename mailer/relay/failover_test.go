@@ -182,10 +182,7 @@ func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
 	r := newRelays(t, o, plain(s))
 	var group sync.WaitGroup
 	for range 2 {
-		group.Go(func() {
-			_, err := send(t.Context(), r, letter())
-			checkOutcome(t, err, relay.Unavailable)
-		})
+		group.Go(func() { checkSend(t, t.Context(), r, letter(), relay.Unavailable) })
 	}
 	servertest.Eventually(t, "one is connected, and one waits", func() bool { return s.Open() == 1 && r.Stats()[0].Waiting == 1 })
 	s.Cut()

@@ -134,10 +134,7 @@ func TestTokenServer_CutOff_EndsAtOnce(t *testing.T) {
 	tokens := mailtest.StartTokens(t, mailtest.Hang)
 	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens))
 	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := send(t.Context(), relays, letter())
-		checkOutcome(t, err, relay.Unavailable)
-	})
+	group.Go(func() { checkSend(t, t.Context(), relays, letter(), relay.Unavailable) })
 	servertest.Eventually(t, "a token is waited for", func() bool { return len(tokens.Asked()) > 0 })
 	now, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -27,8 +27,7 @@ func TestKeptConnection_NextMail_IsReused(t *testing.T) {
 	for range 25 {
 		mustSend(t, r, letter())
 	}
-	_, err := send(t.Context(), r, to("refused.example"))
-	checkOutcome(t, err, relay.Rejected)
+	checkSend(t, t.Context(), r, to("refused.example"), relay.Rejected)
 	mustSend(t, r, letter())
 	closeRelays(t, r)
 	want := "EHLO" + strings.Repeat(" MAIL RCPT DATA TEXT", 25) + " MAIL RCPT DATA RSET MAIL RCPT DATA TEXT QUIT"
@@ -67,8 +66,7 @@ func TestKeptConnection_Dead_Replaced(t *testing.T) {
 				r := newRelays(t, o, plain(s))
 				mustSend(t, r, letter())
 				if step == fault.RSET {
-					_, err := send(t.Context(), r, to("refused.example"))
-					checkOutcome(t, err, relay.Rejected)
+					checkSend(t, t.Context(), r, to("refused.example"), relay.Rejected)
 				}
 				s.Play(script)
 				mustSend(t, r, letter())
@@ -142,8 +140,7 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 		stats := r.Stats()[0]
 		return stats.Open == 4 && stats.Waiting == 8
 	})
-	_, err := send(ctx, r, to("slow.example"))
-	checkOutcome(t, err, relay.Busy)
+	checkSend(t, ctx, r, to("slow.example"), relay.Busy)
 	for range 3 {
 		mustSend(t, r, to("honest.example"))
 	}
@@ -212,15 +209,11 @@ func TestClose_MailInProgress_Waits(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
 	r := newRelays(t, steady(), plain(s))
 	var group sync.WaitGroup
-	group.Go(func() {
-		_, err := send(t.Context(), r, letter())
-		checkOutcome(t, err, "")
-	})
+	group.Go(func() { checkSend(t, t.Context(), r, letter(), "") })
 	servertest.Eventually(t, "the email is in progress", func() bool { return len(s.Mails()) == 1 })
 	closeRelays(t, r)
 	group.Wait()
-	_, err := send(t.Context(), r, letter())
-	checkOutcome(t, err, relay.Unavailable)
+	checkSend(t, t.Context(), r, letter(), relay.Unavailable)
 }
 
 func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {

@@ -143,6 +143,13 @@ func send(ctx context.Context, relays *relay.Relays, m message.Message) (relay.R
 	return tx.Commit(m.Bytes)
 }
 
+// checkSend sends one email, and checks what comes of it.
+func checkSend(t testing.TB, ctx context.Context, r *relay.Relays, m message.Message, want relay.Outcome) {
+	t.Helper()
+	_, err := send(ctx, r, m)
+	checkOutcome(t, err, want)
+}
+
 func mustSend(t testing.TB, r *relay.Relays, m message.Message) relay.Receipt {
 	t.Helper()
 	return must(send(t.Context(), r, m))(t)

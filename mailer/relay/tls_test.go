@@ -104,21 +104,11 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 		{NoSTARTTLS: true}, {NoAUTH: true},
 		{At: fault.EHLO, Kind: fault.Permanent}, {At: fault.EHLO, Kind: fault.Permanent, After: 1}, // on TLS
 		{At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true}, {At: fault.AUTH, Kind: fault.Echo, LoginOnly: true},
+		{At: fault.AUTH, Kind: fault.Echo}, {At: fault.Handshake, Kind: fault.Silence},
+		{At: fault.Handshake, Kind: fault.Reset}, {At: fault.Handshake, Kind: fault.Garbage},
 	}
-	for step, kinds := range map[fault.Step][]fault.Kind{
-		fault.STARTTLS: {
-			fault.Temporary, fault.Permanent, fault.Leaving, fault.Silence, fault.Garbage, fault.HangUp, fault.Reset,
-			fault.Drip, fault.Endless, fault.WrongCode, fault.Chatter,
-		},
-		fault.Handshake: {fault.Silence, fault.Reset, fault.Garbage},
-		fault.AUTH: {
-			fault.Permanent, fault.Temporary, fault.Leaving, fault.Silence, fault.Garbage, fault.Reset,
-			fault.WrongCode, fault.Echo, fault.Chatter,
-		},
-	} {
-		for _, kind := range kinds {
-			scripts = append(scripts, fault.Script{At: step, Kind: kind})
-		}
+	for kind := range atRCPT {
+		scripts = append(scripts, fault.Script{At: fault.STARTTLS, Kind: kind}, fault.Script{At: fault.AUTH, Kind: kind})
 	}
 	for _, script := range scripts {
 		t.Run(fmt.Sprintf("%+v", script), func(t *testing.T) {

@@ -126,12 +126,11 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 				r := newRelays(t, o, where)
 				ctx, cancel := context.WithTimeout(t.Context(), c.own)
 				defer cancel()
-				_, err := send(ctx, r, letter())
 				want := relay.Unavailable
 				if script.At == fault.Dot {
 					want = relay.Unknown
 				}
-				checkOutcome(t, err, want)
+				checkSend(t, ctx, r, letter(), want)
 				if got := r.Stats()[0].CircuitOpen; got != c.opens || len(s.Received()) == 0 {
 					t.Errorf("the breaker is open: %v; asked %d times", got, len(s.Received()))
 				}
@@ -160,8 +159,7 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 			first.Play(script)
 			ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
 			defer cancel()
-			_, err := send(ctx, r, letter())
-			checkOutcome(t, err, relay.Unavailable)
+			checkSend(t, ctx, r, letter(), relay.Unavailable)
 			if one, other := len(first.Received()), len(second.Received()); one != 1 || other != 0 {
 				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
 			}
