@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -187,25 +188,18 @@ func checkFailure(t *testing.T, err error, outcome relay.Outcome, step relay.Ste
 	}
 }
 
+var (
+	emailText = regexp.MustCompile(`(?s)From: .*?(\r\n\.\r\n|$)`)
+	verb      = regexp.MustCompile(`(?m)^\S+`)
+)
+
 // heardBy returns the verbs that a relay heard, connection by connection, and the email's text
 // as TEXT.
 func heardBy(s *fault.Server) string {
 	var all []string
 	for _, heard := range s.Received() {
-		var verbs []string
-		text := false
-		for line := range strings.Lines(string(heard)) {
-			verb, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-			switch {
-			case text:
-				text = verb != "."
-			case strings.HasSuffix(verb, ":"):
-				text, verbs = true, append(verbs, "TEXT")
-			default:
-				verbs = append(verbs, verb)
-			}
-		}
-		all = append(all, strings.Join(verbs, " "))
+		heard = emailText.ReplaceAll(heard, []byte("TEXT\r\n"))
+		all = append(all, strings.Join(verb.FindAllString(string(heard), -1), " "))
 	}
 	return strings.Join(all, ", ")
 }
