@@ -112,7 +112,7 @@ func addressProblem(field string, err address.Reason) fieldProblem {
 // sentence adds the capital and the full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
-// level is the level of the log line. Mistakes of callers are routine.
+// level returns the level of the log line. Mistakes of callers are routine.
 func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:

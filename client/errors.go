@@ -156,7 +156,8 @@ var safeToken = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 const quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// problem is the error of an answer other than 200. A type that is not mailgate's is a proxy's.
+// problem returns the error of an answer other than 200. A type that is not mailgate's came from a
+// proxy.
 func (a *answer) problem(response *http.Response) error {
 	p := &APIError{Status: response.StatusCode, Detail: a.Detail, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 32); err == nil {

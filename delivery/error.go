@@ -87,7 +87,7 @@ func failure(err error) *Error {
 	return e
 }
 
-// outcome is the word of an end in metrics.
+// outcome returns the word of an end in metrics.
 func outcome(err error) string {
 	if err == nil {
 		return "sent"

@@ -105,7 +105,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 	return o, nil
 }
 
-// begin is one try of Begin. over is the token of an attempt that may be replaced.
+// begin returns one try of Begin. over is the token of an attempt that may be replaced.
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {

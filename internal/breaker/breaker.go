@@ -70,8 +70,8 @@ func (c *Circuit) Ask() Pass {
 	return p
 }
 
-// Rest is how many milliseconds no call passes; while a trial is in progress, which may end
-// earlier, it is when to ask again.
+// Rest returns how many milliseconds no call passes; while a trial is in progress, which may
+// end earlier, it is when to ask again.
 func (c *Circuit) Rest() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

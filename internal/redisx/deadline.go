@@ -83,7 +83,7 @@ func (d deadline) explained(ctx context.Context, err error) error {
 	return err
 }
 
-// endOf is why the context has ended, nil if it has not. A connection can meet the deadline
+// endOf returns why the context has ended, or nil if it has not. A connection can meet the deadline
 // just before its context does, which is then waited for.
 func endOf(ctx context.Context) error {
 	if end, bounded := ctx.Deadline(); bounded && !time.Now().Before(end) {

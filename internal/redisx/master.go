@@ -127,7 +127,7 @@ func (m *master) guard(ctx context.Context, call func(context.Context) error) er
 	return err
 }
 
-// outcome is what a call says of its server: any answer speaks for it, and a call that its
+// outcome returns what a call says of its server: any answer speaks for it, and a call that its
 // caller gave up says nothing.
 func outcome(ctx context.Context, err error) breaker.Outcome {
 	if !unanswered(err) {

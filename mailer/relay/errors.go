@@ -59,7 +59,7 @@ type Reply struct {
 	Message  string
 }
 
-// String is the code and the enhanced code.
+// String returns the code and the enhanced code.
 func (r Reply) String() string {
 	if r.Enhanced == "" {
 		return strconv.Itoa(r.Code)
@@ -70,7 +70,7 @@ func (r Reply) String() string {
 // LogValue keeps the relay's text out of logs.
 func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// Receipt says that a relay took responsibility for a mail.
+// Receipt says that a relay took responsibility for an email.
 type Receipt struct {
 	Relay string // host:port
 	Reply Reply  // to the final dot; the text often names the queue entry

@@ -34,7 +34,7 @@ const (
 // Bys lists all traits, from those that few sends share to those that all share.
 func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
 
-// Key is the send's trait as text, empty if it is unknown.
+// Key returns the send's trait as text, empty if it is unknown.
 func (b By) Key(s Send) string {
 	switch b {
 	case ByMailbox:

@@ -36,7 +36,7 @@ type Environ []string
 // trial is the command that reads no settings file, and of the environment only MAILGATE_RULES.
 const trial = "dev"
 
-// trialDefaults are its own. The keys are made for one run.
+// trialDefaults returns the defaults of a trial run, with keys made for this run.
 func trialDefaults() settings {
 	return settings{
 		"data-dir":   {text: Memory},

@@ -147,10 +147,10 @@ func guessable(text string) string {
 	return ""
 }
 
-// Names are what the keys are called, in order.
+// Names returns the names of the keys, in order.
 func (k Keys) Names() []string { return k.names }
 
-// First is the secret of the first key, or empty.
+// First returns the secret of the first key, or empty.
 func (k Keys) First() string {
 	if len(k.secrets) == 0 {
 		return ""
