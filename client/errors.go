@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// LimitError is the error when a limit was reached. Nothing was sent or counted, and asking has
-// not prolonged the wait. Rule, Limit and Wait are those that refuse longest. Rule is
-// "mailbox" or another rule, the name of an action, or "guesses" or "lookups" for the limits of
+// LimitError is the error when a limit was reached. Nothing was sent or counted, and the request
+// did not prolong the wait. Rule, Limit and Wait are those of the longest wait. Rule is "mailbox"
+// or another rule, the name of an action, or "guesses" or "lookups" for the limits of
 // [Client.Verify] and [Client.Mailbox].
 type LimitError struct {
 	Quota

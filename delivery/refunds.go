@@ -22,7 +22,7 @@ const (
 
 // The results in Metrics.Refunds.
 const (
-	RefundDone    = "given-back"
+	RefundDone    = "refunded"
 	RefundGivenUp = "given-up"
 )
 

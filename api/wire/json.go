@@ -55,7 +55,7 @@ func Limits(v *throttle.Verdict, partition string) []Limit {
 // the newest admission.
 func Wait(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
 
-// Verdict is what every answer says about waiting.
+// Verdict has the members of every answer about waiting.
 type Verdict struct {
 	Rule       *string `json:"rule"`
 	Limit      *string `json:"limit"`
@@ -96,8 +96,7 @@ func Seconds(ms int64) int64 {
 	return seconds
 }
 
-// The types of problems: Quota of a limit that is reached, and Ours, with a name after it, of
-// all others.
+// Quota is the problem type of a reached limit. Ours begins the type of every other problem.
 const (
 	Quota = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	Ours  = "urn:mailgate:problem:"
@@ -109,7 +108,7 @@ const QuotaTitle = "Quota exceeded"
 // ProblemType is the media type of problems (RFC 9457).
 const ProblemType = "application/problem+json"
 
-// Problem is how every problem begins.
+// Problem has the members of every problem.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

@@ -1,5 +1,5 @@
-// Package breaker is a circuit breaker: a server that keeps failing is not asked for a while,
-// so that not every call pays for finding that out again.
+// Package breaker is a circuit breaker: calls to a server that keeps failing fail at once for a
+// while.
 //
 //	pass := circuit.Ask()
 //	if !pass.OK {

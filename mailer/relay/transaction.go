@@ -34,7 +34,7 @@ type Tx struct {
 // tries the relays in order. With another to try, an email waits for a connection for a third
 // of its time. The error is an *Error whose Outcome is never Unknown.
 //
-// All until the end of Commit takes until ctx ends or Options.Deadline has passed, at most.
+// Begin and Commit together end when ctx ends or Options.Deadline has passed.
 func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
 	if !r.enter() {
 		return nil, &Error{Outcome: Unavailable, Err: errClosed}

@@ -23,8 +23,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Config is the settings in force, to be embedded in a kong grammar. The tags are all that
-// is known of a setting: its name, default, bounds and help.
+// Config is the settings in force, to be embedded in a kong grammar. The tags define each setting:
+// its name, default, bounds and help.
 type Config struct {
 	File string `name:"config" placeholder:"PATH" help:"YAML file with settings."`
 

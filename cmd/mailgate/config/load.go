@@ -54,8 +54,8 @@ func envName(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Options teach kong the types of the settings and where else than on the command line to
-// find them.
+// Options returns kong options for the types of the settings and for their sources other than the
+// command line.
 func Options(environ []string) []kong.Option {
 	return append(decoders(), kong.Bind(Environ(environ)), kong.ValueFormatter(func(v *kong.Value) string {
 		if v.Flag == nil || v.Flag.Group == nil && v.Name != "config" {
@@ -74,8 +74,8 @@ type setting struct {
 	text   string // of a flag, only if it is a path: kong has parsed the others
 }
 
-// BeforeResolve is called by kong when the command line is parsed. It finds the settings in
-// the environment and the file, and has kong parse those that are no flags.
+// BeforeResolve finds the settings in the environment and the file, and has kong parse those that
+// are not flags. Kong calls it when the command line is parsed.
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	names := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {

@@ -33,7 +33,7 @@ type (
 	Secret string
 	// RedisURL is where Redis is, as package redisx reads it.
 	RedisURL string
-	// Relays are where email goes, in the order to try them.
+	// Relays are the relays that email goes to, in the order to try them.
 	Relays []relay.URL
 	// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
 	Bytes uint64
