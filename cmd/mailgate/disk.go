@@ -48,7 +48,7 @@ func remedy(err error) string {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "; raise the limit of open files (LimitNOFILE), or free inodes"
 	case errors.Is(err, cache.ErrCorrupt):
-		return "; nothing in it was changed: restore a backup, or move it away, which forgets every send that only this directory has on record"
+		return "; nothing in it was changed: restore a backup, or move it away and lose every send that only this directory records"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop it first, or give each process its own"
 	case errors.Is(err, syscall.ENOTDIR):

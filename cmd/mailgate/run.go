@@ -27,7 +27,7 @@ type commandLine struct {
 	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
 	TestMail    testMailCommand    `cmd:"" help:"Send one email through the relay."`
 	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
-	Reset       resetCommand       `cmd:"" help:"Forget the sends of a mailbox, or the subject of a rule or action."`
+	Reset       resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
 	Version     kong.VersionFlag   `short:"v" help:"Print the version."`
 }

@@ -71,7 +71,7 @@ type resetCommand struct {
 }
 
 func (resetCommand) Help() string {
-	return `Makes a running node forget the sends of a mailbox, so that no rule that counts by mailbox refuses the next one, and prints how many it forgot. The node logs the reset with the reason, for audits.
+	return `Clears the recorded sends of a mailbox on a running node, so that no rule that counts by mailbox refuses the next one, and prints how many. The audit log has the reset and its reason.
 
 	mailgate reset alice@example.com --reason "ticket 4711"
 	mailgate reset --rule client-ip 198.51.100.7
