@@ -31,7 +31,7 @@ var (
 	unknownAction     = &kind{404, "unknown-action", "Unknown action", "No action has this name."}
 	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", "No rule has this name."}
 	unknownCountdown  = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
-	trialUnderWay     = &kind{409, "trial-under-way", "Trial in progress", "Another trial is running. Try again when it has finished."}
+	trialInProgress   = &kind{409, "trial-in-progress", "Trial in progress", "Another trial is running. Try again when it has finished."}
 	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."}
 	methodUnknown     = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
 	requestTimeout    = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}

@@ -87,7 +87,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 		return invalidFields(wrong)
 	}
 	if !s.trying.TryLock() {
-		return &problem{kind: trialUnderWay, retryAfter: soon}
+		return &problem{kind: trialInProgress, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
 	t := newTrial(policy)

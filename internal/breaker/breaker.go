@@ -70,9 +70,9 @@ func (c *Circuit) Ask() Pass {
 	return p
 }
 
-// Rest returns how many milliseconds no call passes; while a trial is in progress, which may
+// Wait returns how many milliseconds no call passes; while a trial is in progress, which may
 // end earlier, it is when to ask again.
-func (c *Circuit) Rest() int64 {
+func (c *Circuit) Wait() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pass().Wait

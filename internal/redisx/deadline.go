@@ -71,7 +71,7 @@ func (d deadline) within(ctx context.Context, call func(context.Context) error) 
 
 func (d deadline) explained(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrResting):
+	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen):
 		return err
 	case isReply(err):
 		return withoutArguments(err)
@@ -132,5 +132,5 @@ func withoutArguments(err error) error {
 // none was needed.
 func Undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrResting)
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen)
 }

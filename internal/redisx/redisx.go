@@ -3,7 +3,7 @@
 //
 //   - Every call ends within Options.Timeout, whatever Redis does.
 //   - A master that has not answered three calls in a row has an open circuit: calls fail at
-//     once with [ErrResting], and one call every half second tries whether it answers again.
+//     once with [ErrCircuitOpen], and one call every half second tries whether it answers again.
 //   - Only masters are asked.
 //   - With Options.Confirm, what a [Script] wrote is answered when replicas have it too.
 //

@@ -48,7 +48,7 @@ func newRelay(url URL, o Options) *relay {
 }
 
 // usable reports whether the circuit lets an email pass.
-func (r *relay) usable() bool { return r.circuit.Rest() == 0 }
+func (r *relay) usable() bool { return r.circuit.Wait() == 0 }
 
 func (r *relay) circuitOpen(ms int64) *Error {
 	return &Error{Outcome: Unavailable, Relay: r.name, RetryAfter: time.Duration(ms) * time.Millisecond, Err: errOpen}

@@ -96,8 +96,8 @@ func (tx *Tx) next() *Error {
 func (tx *Tx) ask(until time.Time) *Error {
 	r := tx.relay
 	tx.began, tx.conn = time.Now(), nil
-	if rest := r.circuit.Rest(); rest > 0 {
-		return r.circuitOpen(rest)
+	if wait := r.circuit.Wait(); wait > 0 {
+		return r.circuitOpen(wait)
 	}
 	var failure *Error
 	if tx.conn, failure = r.pool.take(tx.budget.ctx, until, tx.to.Domain()); failure != nil {
