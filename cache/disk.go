@@ -144,7 +144,7 @@ func (d *disk) get(ctx context.Context, key string) ([]byte, error) {
 	return r.at(d.now()), err
 }
 
-// current is the newest record of the key, and the write that it waits for, if any.
+// current returns the newest record of the key, and the write that it waits for, if any.
 func (d *disk) current(ctx context.Context, key string) (record, *write, error) {
 	generation, s := d.slots(key)
 	before := generation.Load()

@@ -181,7 +181,7 @@ func TestCircuit_MasterHangs_FailsAtOnce(t *testing.T) {
 	for range 100 {
 		if _, err := run(client, "key"); errors.Is(err, redisx.ErrSilent) {
 			asked++ // a trial
-		} else if !errors.Is(err, redisx.ErrResting) {
+		} else if !errors.Is(err, redisx.ErrCircuitOpen) {
 			t.Fatalf("%v, want an open circuit", err)
 		}
 	}

@@ -207,9 +207,9 @@ func (c *conn) arm(most time.Duration) error {
 	return c.budget.ctx.Err() // asked after the deadline is set, which may have undone what enter did
 }
 
-// lost is the failure of a connection that broke before the email was handed over. With PIPELINING
-// the relay may hold the answer to MAIL back until it has that to RCPT, which may wait for the
-// recipient's own server.
+// lost returns the failure of a connection that broke before the email was handed over. With
+// PIPELINING the relay may hold the answer to MAIL back until it has that to RCPT, which may wait
+// for the recipient's own server.
 func (c *conn) lost(step Step, err error) *Error {
 	c.state = broken
 	outcome := Unavailable
@@ -219,7 +219,7 @@ func (c *conn) lost(step Step, err error) *Error {
 	return &Error{Outcome: outcome, Relay: c.relay.name, Step: step, Err: c.budget.cause(c.asked, err)}
 }
 
-// refused is the relay's refusal.
+// refused returns the relay's refusal.
 func (c *conn) refused(step Step, code int) *Error {
 	reply := newReply(code, c.in.text)
 	return &Error{Outcome: reply.outcome(step), Relay: c.relay.name, Step: step, Reply: reply}
