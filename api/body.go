@@ -178,7 +178,7 @@ func unknownField(name string, fields []string) string {
 	return "unknown field"
 }
 
-// fieldNames are the names that a body may have.
+// fieldNames returns the names that a body may have.
 func fieldNames(into any) (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		if name := field.Tag.Get("json"); name != "" {

@@ -110,7 +110,7 @@ type exposition struct {
 
 func newExposition() exposition { return exposition{gatherings: rate.NewLimiter(10, 10)} }
 
-// showMetrics is /metrics.
+// showMetrics serves /metrics.
 func (s *Server) showMetrics(c *fiber.Ctx) error {
 	last := &s.exposition
 	last.mu.Lock()

@@ -58,7 +58,7 @@ var requests = sync.Pool{New: func() any {
 
 type localsKey struct{}
 
-// requestOf is the request that accessLog began.
+// requestOf returns the request that accessLog began.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localsKey{}).(*request) }
 
 // begin makes the request, and sets the headers that every answer has. A cache must not keep an

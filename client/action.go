@@ -14,9 +14,8 @@ type Taken struct {
 }
 
 // Take asks whether a subject, such as an account, may take an action now, and counts it if so;
-// otherwise the error is a [LimitError]. The operator names the actions. It retries under one
-// key, so a call to an action with a sliding-log counts once; other algorithms may count a retry
-// again.
+// otherwise the error is a [LimitError]. The operator names the actions. It retries under one key,
+// so a take from an action with tiers counts once; other algorithms may count a retry again.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	a, err := c.act(ctx, action, request{op: "take", body: actionJSON{Subject: subject}, key: NewKey()}, func(a *answer) bool {
 		return a.Allowed != nil && *a.Allowed && a.ID != "" && a.decided()
@@ -33,7 +32,7 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (allowed bool
 }
 
 // Release refunds a take by its ID, and reports whether there was one. Like Verify it is
-// repeated only if mailgate certainly did nothing: a counter would refund twice.
+// repeated only if mailgate certainly did nothing: a limit that only counts would refund twice.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (released bool, err error) {
 	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}, once: true}, func(a *answer) bool { return a.Released != nil })
 	return a.Released != nil && *a.Released, err

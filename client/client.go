@@ -60,7 +60,7 @@ type request struct {
 	key          string // the Idempotency-Key; empty for none
 	reads        bool   // it changes nothing
 	once         bool   // doing it twice may count, or refund, twice
-	mail         bool   // a 503 of mailgate means that no mail was sent
+	mail         bool   // a 503 of mailgate means that no email was sent
 }
 
 // do makes a request until there is an answer that ends it, and returns a 200's if it is

@@ -186,8 +186,8 @@ func (a *Attempt) stays(e *Error) bool {
 	return false
 }
 
-// mayHaveLeft is the answer about an email that another attempt under the key has handed over, or
-// may have. Where the rules cannot be asked there is no answer to keep.
+// mayHaveLeft returns the answer about an email that another attempt under the key has handed over,
+// or may have. If the rules cannot be asked, there is no answer to keep.
 func (a *Attempt) mayHaveLeft(q Send, why error) error {
 	d, err := q.Rules.Peek(a.ctx, q.Traits)
 	if err != nil {

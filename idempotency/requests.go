@@ -32,9 +32,9 @@ type Outcome struct {
 	State State
 	// Alone reports that the node decided by its own records, because the shared ones are away.
 	Alone bool
-	// Lease is set with Started; with throttle.ErrUnavailable, since the request may have
-	// begun unheard, for Abandon; and with Unknown, where it is the one that was handed over,
-	// for Finish with an answer that says so.
+	// Lease is set with Started; with throttle.ErrUnavailable, to abandon what may have begun; and
+	// with Unknown, where it is the one that was handed over, to finish it with an answer that says
+	// so.
 	Lease Lease
 	// Previous is set with Started where an earlier attempt ended without a hand-over. Its
 	// email never left. What it may have charged under this id is to be released before this
@@ -105,7 +105,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 	return o, nil
 }
 
-// begin is one try of Begin. over is the token of an attempt that may be replaced.
+// begin returns one try of Begin. over is the token of an attempt that may be replaced.
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {

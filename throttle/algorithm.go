@@ -57,7 +57,7 @@ type Algorithm interface {
 // grace is how many milliseconds a record is kept after its last window has ended.
 const grace = 1000
 
-// newVerdict is the answer to Peek at now, from the states of all tiers at the moment that
+// newVerdict returns the answer to Peek at now, from the states of all tiers at the moment that
 // counts.
 func newVerdict(now, at int64, tiers ...TierState) Verdict {
 	v := Verdict{Now: now, At: at, RetryAt: now, Tiers: tiers}
@@ -82,13 +82,13 @@ type counter struct{ tier Tier }
 
 func newCounter(t Tier) (counter, error) { return counter{t}, t.check(maxCounted) }
 
-// Tier is the limit and its window.
+// Tier returns the limit and its window.
 func (c counter) Tier() Tier { return c.tier }
 
 func (c counter) limit() int64  { return int64(c.tier.Limit) }
 func (c counter) window() int64 { return c.tier.ms() }
 
-// form is empty for a zero value.
+// form formats an algorithm's settings; those of a zero value are empty.
 func (c counter) form(format string, args ...any) string {
 	if c.tier.Limit == 0 {
 		return ""
@@ -96,8 +96,8 @@ func (c counter) form(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// state is the state of a tier that so many sends count in, with the milliseconds until one
-// fewer does.
+// state returns the state of a tier that so many sends count in, with the milliseconds until
+// one fewer does.
 func (c counter) state(used, refill int64) TierState {
 	t := TierState{Tier: c.tier, Remaining: int(max(0, c.limit()-used)), Refill: refill}
 	if t.Remaining == 0 {
@@ -106,7 +106,7 @@ func (c counter) state(used, refill int64) TierState {
 	return t
 }
 
-// takeCounted is Take of a counter, which is a Record if there is room.
+// takeCounted takes from a counter: it records if there is room.
 func takeCounted(a Algorithm, state []byte, at int64) (next []byte, v Verdict) {
 	before := a.Peek(state, at)
 	if !before.Allowed {
@@ -130,11 +130,11 @@ func writePair(a, b int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(a)), uint64(b))
 }
 
-// ms is the tier's window in milliseconds.
+// ms returns the tier's window in milliseconds.
 func (t Tier) ms() int64 { return t.Window.Milliseconds() }
 
-// ceilDiv is a/b, rounded up, of numbers that are not negative.
+// ceilDiv returns a/b rounded up. Neither may be negative.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// milliseconds is a length of time that is counted in milliseconds.
+// milliseconds converts milliseconds to a duration.
 func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -27,7 +27,7 @@ func newBucket(t Tier, room int) (bucket, error) {
 	return bucket{counter: c, room: room}, nil
 }
 
-// Room is how many sends an empty bucket admits at once.
+// Room returns how many sends an empty bucket admits at once.
 func (b bucket) Room() int { return b.room }
 
 func (b bucket) full() int64 { return int64(b.room) * b.window() }
@@ -42,7 +42,7 @@ func readLevel(state []byte) bucketLevel {
 
 func (l bucketLevel) bytes() []byte { return writePair(l.at, l.level) }
 
-// drain is the bucket at a later moment.
+// drain returns the bucket at a later moment.
 func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
 	if passed := at - l.at; passed < ceilDiv(l.level, b.limit()) { // else the product could overflow
 		return bucketLevel{at: at, level: l.level - passed*b.limit()}
@@ -50,7 +50,7 @@ func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
 	return bucketLevel{at: at}
 }
 
-// current is the bucket at the moment that counts.
+// current returns the bucket at the moment that counts.
 func (b bucket) current(state []byte, now int64) bucketLevel {
 	l := readLevel(state)
 	return b.drain(l, max(now, l.at))

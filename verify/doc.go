@@ -16,10 +16,10 @@
 //
 // # Which code is right
 //
-// Every code of a mailbox that has not expired. Mail is slow and people press the button
-// twice; a second code must not make the first one wrong while it is still on its way. A
-// right code is right once: all codes of the mailbox, whatever their purpose, are used up in
-// the same step, so of any number that bring it at once exactly one is answered that it is right.
+// Every code of a mailbox that has not expired. Email is slow and people press the button twice; a
+// second code must not make the first one wrong while it is still on its way. A right code works
+// once: the same step uses up all codes of the mailbox, whatever their purpose, so of simultaneous
+// requests exactly one succeeds.
 //
 // # Guesses
 //
@@ -30,8 +30,8 @@
 // the default tiers let out in an hour, 1 in 10,000. Two requests with the right code at once
 // can meet on the last guess: then one has to wait until the other is answered.
 //
-// Where no code was valid there was nothing to guess, and the guess is refunded as well, so
-// that a stranger cannot spend the guesses in advance. One who requests a code for the mailbox
+// If no code was valid there was nothing to guess, and the guess is refunded as well, so that a
+// stranger cannot spend the guesses in advance. After requesting a code for the mailbox a stranger
 // still can: put a limit by network address in front.
 //
 // # Outages

@@ -6,8 +6,8 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// hash stands for a code, and for the address and the purpose that it was mailed for.
-// Without the key that it was made with, it tells nothing about any of them.
+// hash identifies a code, and the address and the purpose that it was mailed for. Without the key
+// that it was made with, it tells nothing about any of them.
 type hash [16]byte
 
 // hashPurpose keeps the key apart from all others that are made of the same secret.

@@ -96,10 +96,9 @@ func (r record) expires() int64 {
 	return r.codes[len(r.codes)-1].expires // later than usedUntil
 }
 
-// Merge returns the record that stands for two of one mailbox: the one of the shared records
-// and one that a node has made alone. It holds the codes of both, without those that either
-// has used up. Order and repetition of merges make no difference. A damaged shared record
-// stays; a damaged own one is ignored.
+// Merge merges two records of one mailbox: that of the shared records and one that a node has made
+// alone. It holds the codes of both, without those that either has used up. Order and repetition of
+// merges make no difference. A damaged shared record stays; a damaged own one is ignored.
 func Merge(shared, own []byte, now int64) (next []byte, expires int64) {
 	s, err := parse(shared)
 	if err != nil {

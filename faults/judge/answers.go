@@ -90,8 +90,8 @@ func (r *Run) held(s Span) bool {
 	return slices.ContainsFunc(r.Held, func(f Span) bool { return f.From < s.From && s.To < f.To })
 }
 
-// unknownKeys are those that were used during the fault: what was unknown then is answered so
-// for good.
+// unknownKeys returns those that were used during the fault: what was unknown then is answered
+// so for good.
 func (c *checker) unknownKeys() map[string]bool {
 	keys := map[string]bool{}
 	for i := range c.Calls {

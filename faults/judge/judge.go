@@ -74,8 +74,9 @@ func (c *checker) report(rule, subject, format string, args ...any) {
 // struck reports whether there was a fault in a stretch of time.
 func (r *Run) struck(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
 
-// times is how often a limit may be used up: by the store, again by one that has forgotten,
-// and by each node that was alone, but never more often than there are nodes, if any may be.
+// times returns how often a limit may be used up: by the store, again by one that has
+// forgotten, and by each node that was alone, but never more often than there are nodes, if any
+// may be.
 func (c *checker) times(subject string) int {
 	n := c.lives(subject)
 	if c.Terms.Alone {
@@ -84,7 +85,7 @@ func (c *checker) times(subject string) int {
 	return n
 }
 
-// lives is how often the store may have begun to count.
+// lives returns how often the store may have begun to count.
 func (c *checker) lives(subject string) int {
 	if c.forgotten(subject) {
 		return 2
@@ -95,8 +96,8 @@ func (c *checker) lives(subject string) int {
 // forgotten reports whether the store may have forgotten what was done for a subject.
 func (c *checker) forgotten(subject string) bool { return c.Terms.Forgets && c.touched[subject] }
 
-// blur is how far a window may be off, as a node alone does not know the store's clock to the
-// millisecond.
+// blur returns how far a window may be off, as a node alone does not know the store's clock to
+// the millisecond.
 func (c *checker) blur(subject string) int64 {
 	if c.Terms.Alone && c.touched[subject] {
 		return drift

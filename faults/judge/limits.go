@@ -66,7 +66,7 @@ func (c *checker) metAll(call *Call) {
 	}
 }
 
-// certain is how many admissions count for certain all through a span.
+// certain returns how many admissions count for certain all through a span.
 func (c *checker) certain(calls []*Call, subject string, at Span, window int64) int {
 	ids := map[string]bool{}
 	for _, call := range calls {

@@ -142,7 +142,7 @@ func (c *Call) admits() bool {
 	return c.Status == 200 && !c.Replayed && (c.For == Send || c.For == Take || c.For == Verify)
 }
 
-// Mail is one that a relay received whole.
+// Mail is an email that a relay received whole.
 type Mail struct {
 	At      int64
 	Mailbox string

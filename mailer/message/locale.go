@@ -34,7 +34,7 @@ func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	return otherwise
 }
 
-// normalLocale is the spelling in which locales are compared.
+// normalLocale returns the spelling in which locales are compared.
 func normalLocale(locale string) string {
 	return strings.ReplaceAll(strings.ToLower(locale), "_", "-")
 }

@@ -168,7 +168,7 @@ func (t *tokens) refusal(ctx context.Context, err error) error {
 	return errors.New("it does not answer, or its answer has no usable token")
 }
 
-// words are the token server's own, unless a secret or an address may be among them.
+// words returns the token server's own, unless a secret or an address may be among them.
 func (t *tokens) words(answer *oauth2.RetrieveError) string {
 	said := oneLine(strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": "))
 	if said == "" {

@@ -69,7 +69,7 @@ func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*Li
 	}, nil
 }
 
-// timeoutOf is how long a call of the client waits for a reply.
+// timeoutOf returns how long a call of the client waits for a reply.
 func timeoutOf(client redis.UniversalClient) (time.Duration, error) {
 	switch client := client.(type) {
 	case *redis.Client:

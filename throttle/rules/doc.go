@@ -16,10 +16,9 @@
 //		// set.Release(ctx, decision.Charges)
 //	}
 //
-// Between asking and charging, another send can use the last quota of a rule. Then the rules
-// that were charged are given their quota back, and the send is refused. A simultaneous
-// send may be refused because of quota that is free again a moment later; no send is
-// admitted beyond a limit.
+// Between asking and charging, another send can use the last quota of a rule. Then the rules that
+// were charged are refunded, and the send is refused. A simultaneous send may be refused because of
+// quota that is free again a moment later; no send is admitted beyond a limit.
 //
 // A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
 // cannot always be refunded. Queues are charged last and one at a time, the one by all

@@ -65,7 +65,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 	return s, nil
 }
 
-// Mailbox is the limiter of MailboxRule.
+// Mailbox returns the limiter of MailboxRule.
 func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
 
 // Rule finds a rule by its name.
@@ -178,7 +178,7 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 	return cleared, err
 }
 
-// keyOf is what the rule counts the send under, empty if it does not apply.
+// keyOf returns what the rule counts the send under, empty if it does not apply.
 func (r *Rule) keyOf(send Send) string {
 	if r.Exempt.covers(send) {
 		return ""
