@@ -36,7 +36,7 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. The right one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
+         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
          *     20 a day by default, which new codes do not refill.
          */
         post: operations["verifyCode"];
@@ -1058,7 +1058,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The code is right, and used up. */
+            /** @description The code is correct and used up. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1348,7 +1348,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer of a take, with `allowed` and the `subject` as logged. */
+            /** @description That of a take, with `allowed` and the `subject` as logged. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
