@@ -93,7 +93,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Types of the countdown element */
+        /** Types of the element */
         get: operations["countdownTypes"];
         put?: never;
         post?: never;
@@ -494,7 +494,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What the code is for. It is valid only for the purpose of its send. */
+        /** @description What the code is for; not with a code of your own. It is valid only for the purpose of its send. */
         Purpose: string;
         VerifyRequest: {
             /** @description The address of the send, not an alias. */
@@ -745,7 +745,6 @@ export interface components {
                 busy: number;
                 /** Format: int64 */
                 waiting: number;
-                /** @description Whether its circuit breaker is open. */
                 circuit_open: boolean;
             }[];
             /** @description Each entry counts the minute before a multiple of `step_ms`; the last one ends now. */
