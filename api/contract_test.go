@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -351,7 +352,7 @@ func TestContract_Examples_AreValid(t *testing.T) {
 // A comma in a sentence without quotation marks ends it where it stands within braces: what
 // follows is a member without a value.
 func TestContract_Values_AreNotCut(t *testing.T) {
-	text := must(yaml.YAMLToJSON(mailgate.OpenAPI))(t)
+	text := must.Get(yaml.YAMLToJSON(mailgate.OpenAPI))(t)
 	for _, member := range regexp.MustCompile(`"([^"]*)": ?null`).FindAllSubmatch(text, -1) {
 		if name := string(member[1]); name != "rule" && name != "limit" { // of an example
 			t.Errorf("%q has no value", name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -35,7 +36,7 @@ func paced(t *testing.T, queue int, apart int64, options func(*api.Options)) (*r
 	t.Helper()
 	var pace throttle.Limiter
 	r := newRig(t, setup{options: options, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		pace = r.counted("pace", must(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
+		pace = r.counted("pace", must.Get(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
 		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
 	}})
 	return r, pace
@@ -43,7 +44,7 @@ func paced(t *testing.T, queue int, apart int64, options func(*api.Options)) (*r
 
 func room(t *testing.T, pace throttle.Limiter) int {
 	t.Helper()
-	return must(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
+	return must.Get(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
 }
 
 // A send that cannot leave within its deadline is given back at once.

@@ -24,8 +24,8 @@ type Client struct {
 	HTTP *http.Client
 	// Attempts is how often a request is made at most. New sets 4.
 	Attempts int
-	// MaxPause bounds the Retry-After that is waited for, and also the client's own pause, which
-	// is added to it. New sets 5 s.
+	// MaxPause is the longest Retry-After to wait for, and the longest pause of the client's own,
+	// which is added to it. New sets 5 s.
 	MaxPause time.Duration
 
 	base, key string

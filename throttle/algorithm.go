@@ -20,8 +20,8 @@ import (
 // counts instead, and the next admission is recorded at it. So a window never opens early and
 // never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
 // of its last window, so that a small step back still finds it; after a longer one an expired
-// record may be found or not. Once a Policy's newest send is released, it no longer counts as the
-// latest moment, but sends that had left the longest window by then stay forgotten.
+// record may be found or not. If a Policy's newest send is released, its moment no longer counts.
+// Sends that had left the longest window at that moment stay forgotten.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -36,15 +36,15 @@ type Algorithm interface {
 	Release(state []byte, a Admission) (next []byte, released bool)
 
 	// Record adds an admission that was made elsewhere, at its own time, whether or not
-	// there is room for it. A time ahead of the clock counts as the clock, and one whose
-	// window has ended changes nothing.
+	// there is room for it. A time after now counts as now, and one whose window has ended
+	// changes nothing.
 	Record(state []byte, a Admission, now int64) (next []byte)
 
 	// Expires is the moment from which a state no longer matters. From then on a limiter
 	// passes nil instead.
 	Expires(state []byte) int64
 
-	// Form says what the bytes of a state mean: algorithms of one form can read each
+	// Form says what the bytes of a state mean: algorithms with the same form can read each
 	// other's states, so that a limit can change and the sends on record still count. A
 	// limiter keeps the states of different forms apart. The form of a zero value is empty,
 	// and no limiter accepts it.

@@ -61,7 +61,7 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 }
 
 // Peek implements [Algorithm]. In the verdict's tier the limit is [TokenBucket.Room], and the
-// window is how long a full bucket takes to drain.
+// window is how long it takes until all of it is free again.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
 	free, refill := max(0, b.full()-l.level), int64(0)
@@ -78,8 +78,8 @@ func (b bucket) Peek(state []byte, now int64) Verdict {
 	return v
 }
 
-// Release implements [Algorithm]. It refunds as much of a send as cannot have drained between
-// the send and the latest moment on record. A [LeakyBucket] refunds its newest send only.
+// Release implements [Algorithm]. It refunds as much of a send as the rate cannot have freed by
+// the latest moment on record. A [LeakyBucket] refunds its newest send only.
 func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) {
 	l := readLevel(state)
 	left := b.drain(bucketLevel{at: a.At, level: b.window()}, l.at).level
@@ -103,7 +103,7 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	return l.bytes()
 }
 
-// Expires implements [Algorithm]: a second after the bucket has drained. A level below one
+// Expires implements [Algorithm]: a second after all of the limit is free again. Less than one
 // send counts as one here.
 func (b bucket) Expires(state []byte) int64 {
 	l := readLevel(state)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,19 +14,15 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // configOf is the settings of serve with these flags.
 func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	var line commandLine
-	parser, err := kong.New(&line, config.Options(environ)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse(append([]string{"serve"}, flags...)); err != nil {
-		t.Fatal(err)
-	}
+	parser := servertest.Must(kong.New(&line, config.Options(environ)...))(t)
+	servertest.Must(parser.Parse(append([]string{"serve"}, flags...)))(t)
 	return &line.Config
 }
 
@@ -78,41 +75,30 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 	if status != exitOK || stderr != "" {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	lines, notes := map[string]string{}, ""
-	for line := range strings.Lines(stdout) {
-		name, rest, _ := strings.Cut(line, " ")
-		if name == "note:" {
-			notes += rest
-		}
-		lines[name] = strings.Join(strings.Fields(rest), " ")
-	}
-	for name, want := range map[string]string{
-		"tiers":     "q=1/1s flag --tiers",
-		"locale":    "zh file " + file + ":1: locale",
-		"smtp_url":  "smtps://relay.example:465 environment MAILGATE_SMTP_URL",
-		"redis_url": "redis://***@redis.example environment MAILGATE_REDIS_URL",
-		"secret":    "*** environment MAILGATE_SECRET",
-		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
-		"fold":      "true default",
-		"data_dir":  "(not set) default",
-		"mailbox":   "by mailbox sliding-log q=1/1s; exempt mailboxes: 2",
-		"client-ip": "by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1",
-		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
-		"callers":   "by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing",
-		"reply":     "sliding-log minute=10/60s,hour=100/1h",
-	} {
-		if lines[name] != want {
-			t.Errorf("%s is shown as %q, want %q", name, lines[name], want)
-		}
-	}
-	for _, want := range []string{"data_dir is not set", "the rule client-ip exempts API keys that are not set: batch"} {
-		if !strings.Contains(notes, want) || strings.Count(notes, "\n") != 2 {
-			t.Errorf("%q is not in the notes:\n%s", want, notes)
-		}
+	shown := "\n" + regexp.MustCompile(`  +`).ReplaceAllString(stdout, " ")
+	wants := []string{
+		"tiers q=1/1s flag --tiers\n",
+		"locale zh file " + file + ":1: locale\n",
+		"smtp_url smtps://relay.example:465 environment MAILGATE_SMTP_URL\n",
+		"redis_url redis://***@redis.example environment MAILGATE_REDIS_URL\n",
+		"secret *** environment MAILGATE_SECRET\n",
+		"api_keys app:*** environment MAILGATE_API_KEYS\n",
+		"fold true default\n",
+		"data_dir (not set) default\n",
+		"mailbox by mailbox sliding-log q=1/1s; exempt mailboxes: 2\n",
+		"client-ip by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1\n",
+		"provider by all fixed-window day=50000/24h; the last 5000 for first sends\n",
+		"callers by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing\n",
+		"reply sliding-log minute=10/60s,hour=100/1h\n",
+		"note: data_dir is not set",
+		"note: the rule client-ip exempts API keys that are not set: batch\n",
 	}
 	for _, setting := range configOf(t, nil).Settings() {
-		if lines[setting.Name] == "" {
-			t.Errorf("%s is not shown", setting.Name)
+		wants = append(wants, setting.Name+" ")
+	}
+	for _, want := range wants {
+		if !strings.Contains(shown, "\n"+want) || strings.Count(shown, "\nnote: ") != 2 {
+			t.Errorf("%q is not shown:\n%s", want, shown)
 		}
 	}
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nclient-ip  by client_ip  sliding-window minute=100/60s", "check-config")

@@ -167,6 +167,14 @@ func (c *ClusterServers) MasterOf(key string) *Server {
 	return nil
 }
 
+// Another is a master other than this one.
+func (c *ClusterServers) Another(master *Server) *Server {
+	if master == c.Masters[0] {
+		return c.Masters[1]
+	}
+	return c.Masters[0]
+}
+
 func (c *ClusterServers) slotOf(s *Server, key string) int {
 	c.t.Helper()
 	slot, err := strconv.Atoi(s.must("CLUSTER", "KEYSLOT", key))

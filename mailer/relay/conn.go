@@ -53,7 +53,7 @@ var (
 // outcome is always Unavailable.
 func (r *relay) dial(b budget) (*conn, *Error) {
 	c := &conn{relay: r, budget: b, asked: time.Now()}
-	dialer := net.Dialer{Timeout: r.options.limits.connect}
+	dialer := net.Dialer{Timeout: r.options.limits.Connect}
 	socket, err := dialer.DialContext(b.ctx, "tcp", r.name)
 	if err != nil {
 		return nil, c.lost(StepConnect, err)
@@ -118,7 +118,7 @@ func (c *conn) introduce() *Error {
 }
 
 func (c *conn) secure() *Error {
-	if err := c.arm(c.relay.options.limits.connect); err != nil {
+	if err := c.arm(c.relay.options.limits.Connect); err != nil {
 		return c.lost(StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, c.relay.tls)
@@ -171,7 +171,7 @@ func (c *conn) expect(step Step, want int, line ...string) *Error {
 
 // ask sends a line, if there is one, and reads the reply.
 func (c *conn) ask(line ...string) (int, error) {
-	if err := c.arm(c.relay.options.limits.command); err != nil {
+	if err := c.arm(c.relay.options.limits.Command); err != nil {
 		return 0, err
 	}
 	if err := c.say(line...); err != nil {

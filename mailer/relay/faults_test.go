@@ -102,7 +102,7 @@ func suffer(t *testing.T, script fault.Script, want end) {
 	s := play(t, script)
 	var log bytes.Buffer
 	o := facing(script, ample)
-	o.Failures, o.Cooldown = 1, time.Hour
+	o.Breaker.Failures, o.Breaker.Cooldown = 1, time.Hour
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	r := newRelays(t, o, plain(s))
 	began := time.Now()
@@ -154,7 +154,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := steady()
-			o.Failures = 1
+			o.Breaker.Failures = 1
 			r := newRelays(t, o, plain(play(t, c.relays[0])), plain(play(t, c.relays[1])))
 			_, err := send(t.Context(), r, letter())
 			if c.again {

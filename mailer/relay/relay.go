@@ -32,11 +32,11 @@ func newRelay(url URL, o Options) *relay {
 	}}
 	if url.login != nil {
 		if oauth := url.login().oauth; oauth != nil {
-			r.tokens = newTokens(*oauth, o.limits.command, o.limits.now)
+			r.tokens = newTokens(*oauth, o.limits.Command, o.limits.Now)
 		}
 	}
 	r.pool = &pool{options: o, inUse: map[string]int{}}
-	r.circuit = breaker.NewCircuit(o.limits.breaker, o.limits.now, func(open bool) {
+	r.circuit = breaker.NewCircuit(o.limits.Breaker, o.limits.Now, func(open bool) {
 		if open {
 			r.log.Warn("relay circuit breaker opened")
 		} else {
