@@ -31,7 +31,7 @@ func respond(c *fiber.Ctx, answer any) error {
 	return nil
 }
 
-// respondRaw answers with a body that is not changed any more.
+// respondRaw answers with a finished body.
 func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
 	c.Response().Header.SetContentType(contentType)
 	c.Response().SetBodyRaw(body)

@@ -106,8 +106,8 @@ func (s *Server) serveTypes(c *fiber.Ctx) error {
 	return serveComponent(c, "application/typescript", types)
 }
 
-// scriptLife lets a browser use the script for an hour without a request. Its URL does not change
-// with it, so for longer a page could meet a newer server.
+// scriptLife lets a browser use the script for an hour without a request. Its URL never changes, so
+// after an upgrade a page may use the old script for that long.
 const scriptLife = "public, max-age=3600"
 
 func serveComponent(c *fiber.Ctx, contentType string, file web.Component) error {

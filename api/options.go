@@ -32,9 +32,9 @@ type Options struct {
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
 	TrustedProxies []netip.Prefix
 
-	// Lookups bounds how often a caller, or without keys an address of the network, may look
-	// mailboxes up and use the routes of operators, so that a stolen key cannot list which
-	// mailboxes were sent email. Nil is no bound.
+	// Lookups bounds how often a caller, or without keys a network address, may look mailboxes up
+	// and use the routes of operators, so that a stolen key cannot list which mailboxes were sent
+	// email. Nil is no bound.
 	Lookups throttle.Limiter
 	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
 	// bound.

@@ -23,7 +23,7 @@ type request struct {
 
 	shown     access // what the key that came with the request opens
 	shownName string
-	key       string // the name of the key that opened the route, empty if none was asked for
+	key       string // the name of the key that opened the route, empty if it needs none
 
 	keyless  bool    // it holds a part of Server.keyless
 	caller   *caller // of which it holds a part

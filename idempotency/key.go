@@ -60,8 +60,8 @@ func unquote(text string) string {
 }
 
 // Fingerprint tells requests apart without keeping them: a keyed hash of the route and the body. A
-// request may hold a code that is to be mailed, and there are so few codes that a plain hash could be
-// turned back into it.
+// request may hold a code, and there are so few codes that a plain hash could be turned back into
+// it.
 type Fingerprint [16]byte
 
 // Name is what a request is known by: who sent it, and the key.

@@ -53,7 +53,7 @@ type State int8
 const (
 	InFlight State = iota // another attempt is in progress
 	Started               // do it
-	Replay                // it was done: give the answer again
+	Replay                // it was done: return the kept answer
 	Mismatch              // the key was used for a different request
 	Unknown               // it was handed over, and its attempt ended without an answer
 
@@ -86,8 +86,8 @@ var (
 	errSharedLease = errors.New("the lease is in the shared storage, which is unavailable")
 )
 
-// Begin asks whether a request is to be done. Of any number that ask at once exactly one is
-// told Started. A node that is alone does not start again what another attempt has begun.
+// Begin asks whether a request is to be done. Of any number of simultaneous calls exactly one
+// returns Started. A node that is alone does not start again what another attempt has begun.
 func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outcome, error) {
 	const doing = "beginning a request"
 	lease := Lease{name: name, body: body}
@@ -137,8 +137,8 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 	return ok && err == nil, err
 }
 
-// Finish keeps the answer for those who ask again, and reports whether it did: not if another
-// attempt has the key. It may be repeated; the first answer stays.
+// Finish keeps the answer for retries, and reports whether it did: not if another attempt has the
+// key. It may be repeated; the first answer stays.
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
 	text := answer.encode()
 	_, err = q.update(ctx, "finishing a request", lease.name, func(r record, now int64) (next record) {

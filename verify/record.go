@@ -11,16 +11,15 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 )
 
-// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is
-// forgotten for a further one. Without a bound each more code would make a guess likelier to
-// be right. It is rarely met, since a mailbox is mailed far less often than 16 times in the
-// life of a code.
+// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is forgotten
+// for a further one. Without a bound each more code would make a guess likelier to be right. It is
+// rarely met, since a mailbox is sent far fewer than 16 emails in the lifetime of a code.
 const maxCodes = 16
 
 // kept is a code on record.
 type kept struct {
 	hash    hash
-	expires int64 // the first moment at which the code is wrong
+	expires int64 // when the code expires: the first moment at which it is wrong
 }
 
 func (k kept) compare(other kept) int {

@@ -36,7 +36,7 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. The right one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
+         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
          *     20 a day by default, which new codes do not refill.
          */
         post: operations["verifyCode"];
@@ -93,7 +93,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Types of the countdown element */
+        /** Types of the element */
         get: operations["countdownTypes"];
         put?: never;
         post?: never;
@@ -494,7 +494,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What the code is for. It is valid only for the purpose of its send. */
+        /** @description What the code is for; not with a code of your own. It is valid only for the purpose of its send. */
         Purpose: string;
         VerifyRequest: {
             /** @description The address of the send, not an alias. */
@@ -745,7 +745,6 @@ export interface components {
                 busy: number;
                 /** Format: int64 */
                 waiting: number;
-                /** @description Whether its circuit breaker is open. */
                 circuit_open: boolean;
             }[];
             /** @description Each entry counts the minute before a multiple of `step_ms`; the last one ends now. */
@@ -1058,7 +1057,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The code is right, and used up. */
+            /** @description The code is correct and used up. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1348,7 +1347,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer of a take, with `allowed` and the `subject` as logged. */
+            /** @description That of a take, with `allowed` and the `subject` as logged. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

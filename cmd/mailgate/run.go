@@ -25,7 +25,7 @@ type commandLine struct {
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
 	Dev         devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
-	TestMail    testMailCommand    `cmd:"" help:"Send one email through the relay."`
+	TestEmail   testEmailCommand   `cmd:"" help:"Send one email through the relay."`
 	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
 	Reset       resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`

@@ -26,7 +26,7 @@ type checker struct {
 	asked   [Release + 1]map[string][]*Call // by mailbox or subject
 	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
 	byID    map[string][]Mail               // the same, by admission
-	back    map[string]*Call                // releases that were asked for, by what they give back
+	back    map[string]*Call                // requested releases, by what they refund
 	touched map[string]bool                 // mailboxes and subjects that were asked for during the fault
 	alone   map[string][]int                // nodes that may have decided about them alone then
 	found   []Violation

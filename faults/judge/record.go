@@ -86,7 +86,7 @@ type Call struct {
 
 	Status   int // 0 if there was no answer
 	Kind     string
-	ID       string // of a Release that of the take which it gives back
+	ID       string // of a Release that of the take which it refunds
 	Released bool   // the answer to a Release: there was such a take
 	Degraded bool
 	Clock    int64  // server_time; 0 if the answer does not say it, nor the next two

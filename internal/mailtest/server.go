@@ -41,7 +41,7 @@ import (
 
 // Options are what a test may want to be different.
 type Options struct {
-	// LoginOnly leaves AUTH LOGIN as the one way to say the password, not AUTH PLAIN, too.
+	// LoginOnly offers AUTH LOGIN without AUTH PLAIN.
 	LoginOnly bool
 	// Refuse is what the server refuses.
 	Refuse []Refusal

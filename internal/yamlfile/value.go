@@ -40,5 +40,5 @@ func Wrong(node ast.Node, problem string) error {
 	return &wrongValue{yaml.SyntaxError{Message: problem, Token: node.GetToken()}}
 }
 
-// wrongValue is an error whose message is ours.
+// wrongValue is an error with a message of this package.
 type wrongValue struct{ yaml.SyntaxError }

@@ -49,8 +49,8 @@ var (
 	errInjection  = errors.New("the relay sent clear text after its STARTTLS reply, which may be an attack")
 )
 
-// dial connects, secures, greets and logs in. Whatever goes wrong is trouble of the relay
-// and not of the email: the outcome is always Unavailable.
+// dial connects, secures, greets and logs in. Any failure is the relay's and not the email's: the
+// outcome is always Unavailable.
 func (r *relay) dial(b budget) (*conn, *Error) {
 	c := &conn{relay: r, budget: b, asked: time.Now()}
 	dialer := net.Dialer{Timeout: r.options.limits.Connect}

@@ -16,8 +16,8 @@ const (
 	// Rejected: the relay refused this email or its recipient for good (5xx). A refusal of this
 	// server, its sender or its quota is Unavailable.
 	Rejected Outcome = "rejected"
-	// Unavailable: the email certainly never left. Every relay was down, slow or
-	// misconfigured, said 4xx, or refused us or our sender.
+	// Unavailable: the email certainly never left. Every relay was down, slow or misconfigured,
+	// said 4xx, or refused this server or its sender.
 	Unavailable Outcome = "unavailable"
 	// Deferred: the email certainly never left, and each relay that was asked came as far as the
 	// recipient. A visitor can cause that with a domain that does not exist, so it says nothing

@@ -19,7 +19,7 @@ type pool struct {
 	open  int            // slots taken: idle, in use, being dialed
 	inUse map[string]int // slots by recipient domain
 	queue []*waiter
-	// The relay refused one connection more than this; it is believed for a while.
+	// The relay refused one connection more than this. It is assumed to for a while.
 	lowerLimit int
 	lowerUntil int64
 }
@@ -160,8 +160,8 @@ func (p *pool) expire(c *conn) {
 }
 
 // limitReached notes that the relay would not have one more connection, and reports whether there
-// are others to wait for. The limit is believed for a cooldown only: the others may be on
-// their way to being refused, too, by trouble of a moment.
+// are others to wait for. The limit is believed for a cooldown only: the others may be about to be
+// refused, too, by a passing failure.
 func (p *pool) limitReached() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

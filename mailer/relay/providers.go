@@ -7,7 +7,7 @@ type subject int
 
 const (
 	aboutMail    subject = iota // this email or its recipient
-	aboutUs                     // any email of ours: policy, quota, sender
+	aboutUs                     // any email from this server: policy, quota, sender
 	aboutCommand                // the command, whatever the recipient
 	aboutLoad                   // other connections that are sending
 )

@@ -89,7 +89,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	return breaker.Failed
 }
 
-// report logs a try that failed.
+// report logs a failed attempt.
 func (r *relay) report(to address.Address, failure *Error) {
 	level := slog.LevelWarn
 	if failure.Outcome == Rejected {

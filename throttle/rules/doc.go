@@ -1,9 +1,9 @@
 // Package rules decides whether a send may go out by several limits at once: those of the
 // mailbox, of the visitor's address, of the caller, of a provider's quota.
 //
-// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only
-// if every rule admits it, and a refusal by one rule uses no quota of the others: all rules
-// are asked first, and charged only when none objects.
+// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only if
+// every rule admits it, and a refusal by one rule uses no quota of the others: all rules are asked
+// first, and charged only if none refuses.
 //
 //	decision, err := set.Take(ctx, send, throttle.NewID())
 //	switch {
