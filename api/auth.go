@@ -22,7 +22,7 @@ func (s *Server) admit(to access) fiber.Handler {
 		if err := s.checkKey(c, r, to); err != nil {
 			return err
 		}
-		r.ctx = s.deadlines.from(r.began)
+		r.ctx = s.deadlines.From(s.alive, r.began)
 		if err := s.enter(c, r, to); err != nil {
 			return err
 		}

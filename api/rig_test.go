@@ -16,7 +16,6 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
@@ -77,7 +76,7 @@ func newRig(t testing.TB, with setup) *rig {
 		if with.policy != "" {
 			s.Mailboxes = r.tiers("mailboxes", with.policy)
 		}
-		r.codes, r.keys = newBroken(s.Store.Table("codes"), r.now.Load), newBroken(s.Store.Table("requests"), r.now.Load)
+		r.codes, r.keys = &broken{Store: s.Codes}, &broken{Store: s.Requests}
 		s.Codes, s.Requests = r.codes, r.keys
 		o.Live.Rules, o.Live.Actions = r.rules(with), nil
 		if with.actions != nil {
@@ -313,28 +312,23 @@ const (
 // broken is a store of records that fails on demand.
 type broken struct {
 	keyed.Store
-	table *cache.Table
-	now   func() int64
-
 	closed  atomic.Bool  // all steps fail
 	refused atomic.Int32 // steps to this state fail; 0 for none
 	alone   bool         // other nodes cannot be asked
 }
 
 func (b *broken) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
-	to := byte(0)
-	if old, err := b.table.Get(ctx, key); err == nil {
-		if next, _ := step(old, b.now()); len(next) > 1 {
-			to = next[1]
+	fails := false
+	_, err := b.Store.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		next, expires := step(old, now)
+		fails = b.closed.Load() || len(next) > 1 && next[1] != 0 && int32(next[1]) == b.refused.Load()
+		if fails {
+			return old, expires // what is as it was is not written
 		}
+		return next, expires
+	})
+	if fails {
+		err = throttletest.ErrFault
 	}
-	if b.closed.Load() || to != 0 && int32(to) == b.refused.Load() {
-		return false, throttletest.ErrFault
-	}
-	_, err := b.Store.Update(ctx, key, step)
 	return b.alone, err
-}
-
-func newBroken(table *cache.Table, now func() int64) *broken {
-	return &broken{Store: keyed.Local(table, now), table: table, now: now}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/timeout"
 )
 
 // Server answers the HTTP API. New makes one; its methods may be called from any goroutine.
@@ -45,7 +46,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
-	deadlines    deadlines
+	deadlines    timeout.Group
 }
 
 const (
@@ -71,7 +72,7 @@ func New(o Options) (s *Server, err error) {
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	s.deadlines.parent, s.deadlines.length = s.alive, o.SendDeadline
+	s.deadlines.Length = o.SendDeadline
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
 	s.validate = newValidate(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {

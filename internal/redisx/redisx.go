@@ -18,6 +18,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -63,7 +64,7 @@ func Open(o Options) (redis.UniversalClient, error) {
 	} else {
 		client = redis.NewClient(settings.Simple())
 	}
-	client.AddHook(deadline{o.Timeout, func(context.Context) {}})
+	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, func(context.Context) {}})
 	client.AddHook(newMaster(client, o))
 	return client, nil
 }
@@ -77,7 +78,7 @@ func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient
 		return client
 	}
 	client := redis.NewClusterClient(settings)
-	client.AddHook(deadline{o.Timeout, client.ReloadState})
+	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, client.ReloadState})
 	return client
 }
 

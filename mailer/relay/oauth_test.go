@@ -2,23 +2,19 @@ package relay_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -121,38 +117,6 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 				t.Errorf("%d and %d emails, %+v", len(s.Mails()), len(spare.Mails()), relays.Stats()[0])
 			}
 		})
-	}
-}
-
-// An email that waits for a token ends when all is cut off.
-func TestTokenServer_CutOff_EndsAtOnce(t *testing.T) {
-	t.Parallel()
-	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good()})
-	tokens := mailtest.StartTokens(t, mailtest.Hang)
-	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens))
-	var group sync.WaitGroup
-	group.Go(func() { checkSend(t, t.Context(), relays, letter(), relay.Unavailable) })
-	servertest.Eventually(t, "a token is waited for", func() bool { return len(tokens.Asked()) > 0 })
-	now, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := relays.Close(now); !errors.Is(err, context.Canceled) {
-		t.Errorf("Close: %v", err)
-	}
-	group.Wait()
-}
-
-// Many connections that are opened at a time have one token.
-func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
-	t.Parallel()
-	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good(), At: fault.Dot, Kind: fault.Silence}) // so that none is used twice
-	tokens := mailtest.StartTokens(t, numbered)
-	o := steady()
-	o.MaxConns, o.FinalDot = 32, patience
-	sendAtOnce(t, newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens)), 32)
-	if conns, asked := len(s.Received()), len(tokens.Asked()); conns != 32 || asked != 1 {
-		t.Errorf("%d connections, and the token server was asked %d times; want 32 and 1", conns, asked)
 	}
 }
 

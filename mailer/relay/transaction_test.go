@@ -130,9 +130,10 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 				if script.At == fault.Dot {
 					want = relay.Unknown
 				}
+				began := time.Now()
 				checkSend(t, ctx, r, letter(), want)
-				if got := r.Stats()[0].CircuitOpen; got != c.opens || len(s.Received()) == 0 {
-					t.Errorf("the breaker is open: %v; asked %d times", got, len(s.Received()))
+				if got, took := r.Stats()[0].CircuitOpen, time.Since(began); got != c.opens || len(s.Received()) == 0 || took > hanging {
+					t.Errorf("after %v the breaker is open: %v; asked %d times", took, got, len(s.Received()))
 				}
 			})
 		}
