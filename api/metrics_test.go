@@ -63,7 +63,7 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 
 // Counts that alerts use start at 0: an increase from nothing would not be seen.
 func TestMetrics_NothingCounted_AreZero(t *testing.T) {
-	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="given-back"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
+	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="refunded"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
 	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
 		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)
@@ -108,7 +108,7 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 	}
 	r.has(t,
 		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
-		`mailgate_refunds_total{result="given-back"} 6`,
+		`mailgate_refunds_total{result="refunded"} 6`,
 		`mailgate_relay_circuit_opens_total{relay="`+r.Relay.Addr()+`"} 1`,
 		`mailgate_relay_circuit_open{relay="`+r.Relay.Addr()+`"} 1`,
 	)

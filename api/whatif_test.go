@@ -125,7 +125,7 @@ func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	go func() { first <- r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`) }()
 	<-began
 	got := r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
-	got.is(t, 409, "trial-under-way")
+	got.is(t, 409, "trial-in-progress")
 	got.carries(t, map[string]string{"Retry-After": "1"})
 	close(goOn)
 	(<-first).is(t, 200, "")

@@ -88,12 +88,10 @@ func TestUpdate_Steps_ReplaceAndRemove(t *testing.T) {
 		put(t, a, "empty", "", never)
 		expect(t, s.Table("a"), "key", "one")
 		var saw []byte
-		if err := a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
 			saw = slices.Clone(old)
 			return append(slices.Clone(old), " two"...), never
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if string(saw) != "one" {
 			t.Errorf("the step saw %q", saw)
 		}
@@ -121,14 +119,12 @@ func TestGet_Expiry_GoesByTheClock(t *testing.T) {
 		expect(t, table, "key", "value")
 		now.Store(3000)
 		expectNone(t, table, "key")
-		if err := table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
 			if old != nil {
 				t.Errorf("the step saw the expired %q", old)
 			}
 			return []byte("new"), 4000
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		expect(t, table, "key", "new")
 		now.Store(4500)
 		remove(t, table, "key")

@@ -83,7 +83,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 
 // Damage is done to a directory that was closed, and to one of a process that was killed.
 func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
+	if dir := servertest.ChildArgument(); dir != "" {
 		writeUntilKilled(t, dir)
 	}
 	whole, closed := t.TempDir(), t.TempDir()
@@ -219,13 +219,8 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	d := s.records.(*disk)
 	for _, tt := range []struct{ at, left int64 }{{1000 + grace - 1, 800}, {1000 + grace, 400}} {
 		now.Store(tt.at)
-		from, more := "", true
-		for more {
-			var err error
-			if from, err = d.db.sweep(from, tt.at-grace); err != nil {
-				t.Fatal(err)
-			}
-			more = from != ""
+		for from, more := "", true; more; more = from != "" {
+			from = must.Get(d.db.sweep(from, tt.at-grace))(t)
 		}
 		var left int64
 		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
@@ -245,10 +240,8 @@ func hang(t *testing.T, s *Store) (release func()) {
 	}
 	must.OK(t, err)
 	return func() {
-		if _, err := other.Exec("ROLLBACK"); err != nil {
-			t.Error(err)
-		}
-		if err := other.Close(); err != nil {
+		_, err := other.Exec("ROLLBACK")
+		if err := errors.Join(err, other.Close()); err != nil {
 			t.Error(err)
 		}
 	}

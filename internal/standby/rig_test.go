@@ -90,26 +90,18 @@ func (l *logged) count(words string) int {
 func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
 	n := &node{clock: standby.NewClock(), log: &logged{}}
-	var err error
-	if n.client, err = redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
-	if n.store, err = cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}); err != nil {
-		t.Fatal(err)
-	}
-	n.Standby, err = standby.New(standby.Options{
+	n.client = must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
+	n.store = must.Get(cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}))(t)
+	n.Standby = must.Get(standby.New(standby.Options{
 		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(slog.NewTextHandler(n.log, nil)),
-	})
-	must.OK(t, err)
+	}))(t)
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
 	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
 	budget := throttletest.Policy(t, "ten-minutes=20/10m")
 	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
-	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {
-		t.Fatal(err)
-	}
+	n.codes = must.Get(verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}))(t)
 	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests"), n.clock.Now), idempotency.Merge, true)
 	n.requests = idempotency.New(requests, 60_000)
 	t.Cleanup(func() { n.end() })

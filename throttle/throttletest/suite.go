@@ -51,7 +51,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
-// Length is one of two lengths of a test: `make long` has the longer one.
+// Length returns one of two lengths of a test: `make long` has the longer one.
 func Length(usual, long int) int {
 	if os.Getenv("MAILGATE_TEST_LONG") != "" {
 		return long
@@ -65,7 +65,7 @@ func Policy(t testing.TB, text string) throttle.Policy {
 	return must.Get(throttle.ParsePolicy(text))(t)
 }
 
-// Counters are the four counters with a tier, such as "minute=3/60s", and small parameters.
+// Counters returns the four counters with a tier, such as "minute=3/60s", and small parameters.
 func Counters(t testing.TB, tier string) map[string]throttle.Algorithm {
 	t.Helper()
 	parsed := must.Get(throttle.ParseTier(tier))(t)
@@ -152,7 +152,7 @@ func each(t *testing.T, open Open) {
 	}
 }
 
-// calls is what every method does with arguments that are wrong.
+// calls tests every method with wrong arguments.
 func calls(t *testing.T, open Open) {
 	k := newKey(t, open, throttle.DefaultPolicy())
 	one := throttle.Admission{ID: throttle.NewID(), At: start}

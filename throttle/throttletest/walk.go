@@ -47,7 +47,8 @@ func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
 	return w
 }
 
-// randomAlgorithm is a Policy half of the time, and of those the usual one half of the time.
+// randomAlgorithm returns a Policy half of the time, and of those the usual one half of the
+// time.
 func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model, int64) {
 	tier := randomTier(random)
 	window := tier.Window.Milliseconds()
@@ -128,7 +129,7 @@ func (w *walker) step() {
 	}
 }
 
-// recent is one of the last admissions.
+// recent returns one of the last admissions.
 func (w *walker) recent(n int) throttle.Admission {
 	return w.admissions[len(w.admissions)-1-w.random.IntN(min(n, len(w.admissions)))]
 }
