@@ -170,7 +170,7 @@ func TestAction_TakeFails_GivenBackWithoutAKey(t *testing.T) {
 		store.Historian = r.tiers("action-faulty", "minute=2/60s")
 		return map[string]throttle.Limiter{"faulty": store}
 	}})
-	store.Fail("taken")
+	store.Fail("taken", "release") // so that what is to be given back is given back at the end
 	r.act("faulty", "take", `{"subject":"without a key"}`).is(t, 503, "store-unavailable")
 	r.takeUnder("a", appKey, "faulty", "with a key").is(t, 503, "store-unavailable")
 	store.Fail()
