@@ -3,7 +3,6 @@ package api_test
 import (
 	"strconv"
 	"testing"
-
 )
 
 const (

@@ -343,7 +343,7 @@ func (b *broken) Update(ctx context.Context, key string, step keyed.Step) (bool,
 		next, expires := step(old, now)
 		fails = b.closed.Load() || len(next) > 1 && next[1] != 0 && int32(next[1]) == b.refused.Load()
 		if fails {
-			return old, expires // what is as it was is not written
+			return old, expires // the value stays
 		}
 		return next, expires
 	})
