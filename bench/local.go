@@ -11,10 +11,10 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-// localLibrary compares the processor time of refusals in memory, asked for by every processor
-// at once: with go-limiter, which has one limit, the one that refuses; and among a million
-// mailboxes with among a thousand. Of the million it asks about a thousand, which tells what the
-// limiter costs, and about all, which tells what the processor's caches do.
+// localLibrary compares the processor time of refusals in memory, requested by every processor at
+// once: with go-limiter, which has one limit, the one that refuses; and among a million mailboxes
+// with among a thousand. Of the million it asks about a thousand, which tells what the limiter
+// costs, and about all, which tells what the processor's caches do.
 func localLibrary(b *bench) []row {
 	const some = 100_000
 	first := libraryTiers.Tiers()[0]

@@ -212,7 +212,7 @@ func (r *refunds) close(ctx context.Context) {
 	await(done, enough.Done())
 	await(done, time.After(moment))
 	r.end()
-	await(done, time.After(moment)) // a store may not heed its context
+	await(done, time.After(moment)) // a store may ignore its context
 }
 
 // await waits for the first of two channels.

@@ -12,7 +12,7 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// Send is an email that is asked for. Its fields have been validated.
+// Send is a requested email. Its fields have been validated.
 type Send struct {
 	Rules    *rules.Set
 	Composer *message.Composer

@@ -13,9 +13,8 @@ import (
 
 // Requests keeps the requests of all callers. It may be used by any number of goroutines.
 //
-// Each error is throttle.ErrUnavailable and means that there is no answer, never that a request
-// may be done; what was asked for may or may not have been recorded. Errors name neither caller
-// nor key.
+// Each error is throttle.ErrUnavailable and means that there is no answer, never that a request may
+// be done; the change may or may not have been recorded. Errors name neither caller nor key.
 type Requests struct {
 	store keyed.Store
 	lease int64

@@ -41,9 +41,9 @@ type Options struct {
 
 // Codes issues and checks codes. It may be used by any number of goroutines.
 //
-// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every
-// failure to read or write is throttle.ErrUnavailable: what was asked for may or may not have
-// been done. Errors name neither mailbox nor code.
+// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every failure to read or
+// write is throttle.ErrUnavailable: the change may or may not have been made. Errors name neither
+// mailbox nor code.
 type Codes struct {
 	store    keyed.Store
 	key      []byte

@@ -27,7 +27,7 @@ type checker struct {
 	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
 	byID    map[string][]Mail               // the same, by admission
 	back    map[string]*Call                // requested releases, by what they refund
-	touched map[string]bool                 // mailboxes and subjects that were asked for during the fault
+	touched map[string]bool                 // mailboxes and subjects that were requested during the fault
 	alone   map[string][]int                // nodes that may have decided about them alone then
 	found   []Violation
 }
@@ -51,7 +51,7 @@ func newChecker(run *Run) *checker {
 		if call.For == Release && call.Kind != NotAsked {
 			c.back[call.ID] = call
 		}
-		if run.struck(Span{call.Span.From, call.Span.To + memory}) {
+		if run.faultIn(Span{call.Span.From, call.Span.To + memory}) {
 			c.touched[call.Subject] = true
 			if call.mayBeAlone() && !slices.Contains(c.alone[call.Subject], call.Node) {
 				c.alone[call.Subject] = append(c.alone[call.Subject], call.Node)
@@ -71,8 +71,8 @@ func (c *checker) report(rule, subject, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...), subject})
 }
 
-// struck reports whether there was a fault in a stretch of time.
-func (r *Run) struck(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
+// faultIn reports whether there was a fault in a span of time.
+func (r *Run) faultIn(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
 
 // times returns how often a limit may be used up: by the store, again by one that has
 // forgotten, and by each node that was alone, but never more often than there are nodes, if any

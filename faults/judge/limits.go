@@ -54,7 +54,7 @@ func (c *checker) metAll(call *Call) {
 	switch {
 	case !lookAtRoom && (!call.admits() || call.For == Verify):
 		return
-	case c.forgotten(call.Subject) || c.struck(call.Span) && (c.Terms.Alone || !lookAtRoom):
+	case c.forgotten(call.Subject) || c.faultIn(call.Span) && (c.Terms.Alone || !lookAtRoom):
 		return
 	}
 	tiers, calls := c.countedWith(call)
@@ -82,15 +82,14 @@ func (c *checker) certain(calls []*Call, subject string, at Span, window int64) 
 	return len(ids)
 }
 
-// counts reports whether an admission is in its window at a moment and certainly was not given
-// back.
+// counts reports whether an admission is in its window at a moment and certainly was not refunded.
 func (c *checker) counts(call *Call, at, window int64) bool {
 	back := c.back[call.ID]
 	return at-call.Span.From < window && (call.For != Take || back == nil || back.Span.From > at)
 }
 
 // isBack reports whether a take certainly has been refunded by a moment. A node that took it alone
-// may yet tell of it where another has given it back.
+// may yet sync it where another has refunded it.
 func (c *checker) isBack(call *Call, by int64) bool {
 	back := c.back[call.ID]
 	return call.For == Take && call.Status == 200 && back != nil && back.Released && back.Span.To < by &&

@@ -32,8 +32,8 @@ type Run struct {
 
 // Terms are what a fault may do to the mailboxes and subjects that it touches.
 type Terms struct {
-	// Alone says that nodes may decide alone: a mailbox that was asked for meanwhile may be
-	// sent its limit by each node.
+	// Alone says that nodes may decide alone: a mailbox that is requested meanwhile may be sent its
+	// limit by each node.
 	Alone bool
 	// Unknown is for how many milliseconds after the fault begins nodes may not know that the
 	// store is away, and refuse.

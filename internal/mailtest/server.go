@@ -102,7 +102,7 @@ func Start(t testing.TB, options Options) *Server {
 		User: "mailgate", Password: "p@ss: /wörd?%",
 		CA: filepath.Join(dir, "ca.pem"), dir: dir,
 	}
-	if err := s.furnish(t, program, options, port, securePort); err != nil {
+	if err := s.prepare(t, program, options, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
 	}
 	s.launch(t)
@@ -120,8 +120,8 @@ func Start(t testing.TB, options Options) *Server {
 //go:embed exim.conf
 var eximConf string
 
-// furnish puts everything into the directory that the server needs there.
-func (s *Server) furnish(t testing.TB, program string, options Options, port, securePort int) error {
+// prepare writes all files that the server needs.
+func (s *Server) prepare(t testing.TB, program string, options Options, port, securePort int) error {
 	uid, gid := account()
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	var config bytes.Buffer

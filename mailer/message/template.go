@@ -113,7 +113,7 @@ func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName))
 // Locales lists the locales of a template, sorted and in lower case.
 func (t *Templates) Locales(name string) []string { return slices.Sorted(maps.Keys(t.byName[name])) }
 
-// find returns the template of a name in the locale nearest to the one asked for, or nil.
+// find returns the template of a name in the locale nearest to the requested one, or nil.
 func (t *Templates) find(name, locale string) *template {
 	if name == "" {
 		name = DefaultTemplate

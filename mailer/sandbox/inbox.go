@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// inbox keeps the newest emails within a count and a number of octets.
-// Emails are kept as they came and read only when they are asked for.
+// inbox keeps the newest emails within a count and a number of octets. Emails are kept as they came
+// and parsed only when they are requested.
 type inbox struct {
 	maxCount, maxBytes int
 

@@ -13,8 +13,8 @@ import (
 type Send struct {
 	Mailbox  string     // the recipient, as one text for all its aliases
 	Domain   string     // the mailbox's registered domain, without subdomains
-	Client   netip.Addr // the visitor who asked for it
-	Caller   string     // the name of the API key that asked for it
+	Client   netip.Addr // the visitor who requested it
+	Caller   string     // the name of the API key that requested it
 	Template string
 }
 
