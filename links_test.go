@@ -75,7 +75,7 @@ func TestRunbook_Messages_AreThePrograms(t *testing.T) {
 
 func TestArchitecture_Functions_Exist(t *testing.T) {
 	program := program(t)
-	named := regexp.MustCompile("`[a-z]+\\.(\\w+)\\.(\\w+)`").FindAllStringSubmatch(files(t, ".md")["docs/architecture.md"], -1)
+	named := regexp.MustCompile(`(?m)^[a-z]+\.(\w+)\.(\w+) `).FindAllStringSubmatch(files(t, ".md")["docs/architecture.md"], -1)
 	for _, f := range named {
 		if !regexp.MustCompile(`func \((\w+ )?\*?` + f[1] + `\) ` + f[2] + `\(`).MatchString(program) {
 			t.Errorf("there is no %s", f[0])

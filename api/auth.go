@@ -10,7 +10,7 @@ import (
 type access int
 
 const (
-	open access = iota // no key is asked for
+	open access = iota // no key is needed
 	applications
 	operators
 )
@@ -22,7 +22,7 @@ func (s *Server) admit(to access) fiber.Handler {
 		if err := s.checkKey(c, r, to); err != nil {
 			return err
 		}
-		r.ctx = s.deadlines.from(r.began)
+		r.ctx = s.deadlines.From(s.alive, r.began)
 		if err := s.enter(c, r, to); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	return p
 }
 
-// identify notes what the key opens that came with the request, if it is one.
+// identify notes what the key that came with the request opens, if it is a known one.
 func (s *Server) identify(c *fiber.Ctx, r *request) {
 	secret, ok := bearer(c.Request().Header.Peek("Authorization"))
 	if !ok {

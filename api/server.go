@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/timeout"
 )
 
 // Server answers the HTTP API. New makes one; its methods may be called from any goroutine.
@@ -45,7 +46,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
-	deadlines    deadlines
+	deadlines    timeout.Group
 }
 
 const (
@@ -71,7 +72,7 @@ func New(o Options) (s *Server, err error) {
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	s.deadlines.parent, s.deadlines.length = s.alive, o.SendDeadline
+	s.deadlines.Length = o.SendDeadline
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
 	s.validate = newValidate(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
@@ -153,7 +154,7 @@ func (s *Server) newEndpoint(app *fiber.App) *endpoint {
 	return &endpoint{app: app}
 }
 
-// connections is the number of open connections.
+// connections returns the number of open connections.
 func (e *endpoint) connections() int { return int(max(0, e.app.Server().GetOpenConnectionsCount())) }
 
 // Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
@@ -162,8 +163,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.main.serve(l, s.with.MaxConnections, s.with.Log)
 }
 
-// ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which are
-// independent of the load at the other listener. It ends after Serve.
+// ServeOps serves /metrics, /livez and /readyz from a listener of their own, independent of the
+// load on the other. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
 	return s.ops.serve(l, opsConnections, s.with.Log)
 }

@@ -39,5 +39,5 @@ func (id ID) Valid() bool {
 	return true
 }
 
-// String is the ID as ParseID reads it.
+// String returns the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

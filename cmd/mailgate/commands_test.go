@@ -29,13 +29,13 @@ func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 func TestTestMail_Relay_SaysTheOutcome(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
-	does(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), exitOK, "accepted by "+relay.Addr()+": 250", "test-mail", "alice@example.com")
+	does(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), exitOK, "accepted by "+relay.Addr()+": 250", "test-email", "alice@example.com")
 	if mails := relay.List(); len(mails) != 1 || !strings.Contains(mails[0].Subject, "验证码") {
 		t.Errorf("%d emails", len(mails))
 	}
-	does(t, settingsFor(relay.URL()), exitMisusage, "invalid recipient", "test-mail", "alice")
+	does(t, settingsFor(relay.URL()), exitMisusage, "invalid recipient", "test-email", "alice")
 	_, broken := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent})
-	does(t, settingsFor(broken), exitFailure, "554", "test-mail", "alice@example.com")
+	does(t, settingsFor(broken), exitFailure, "554", "test-email", "alice@example.com")
 }
 
 // What an operator sees of a relay with OAuth: what is wrong, and no secret.
@@ -50,7 +50,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	good := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token-"+secret, 3600) }).File(t)
 	bad := servertest.Write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
-	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-mail", "alice@example.com")
+	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-email", "alice@example.com")
 	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: oauth: client_id is missing\n", "check-config")
 
 	asked := make(chan string, 1)
@@ -61,7 +61,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	defer proxy.Close()
 	remote := servertest.Write(t, t.TempDir()+"/remote.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
 	environ := settingsFor(urlWith(remote), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String())
-	if status := launch(t, nil, environ, "test-mail", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
+	if status := launch(t, nil, environ, "test-email", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
 		t.Errorf("by way of a proxy: status %d", status)
 	}
 }
@@ -166,7 +166,7 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 func TestHelp_EachCommand_IsPrinted(t *testing.T) {
 	t.Parallel()
 	help := does(t, nil, exitOK, "mailgate dev", "--help")
-	for _, command := range []string{"serve", "dev", "check-config", "test-mail", "show", "reset", "healthcheck"} {
+	for _, command := range []string{"serve", "dev", "check-config", "test-email", "show", "reset", "healthcheck"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

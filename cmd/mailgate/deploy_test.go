@@ -120,7 +120,7 @@ func TestRunbook_Commands_Work(t *testing.T) {
 	for _, pair := range regexp.MustCompile(`MAILGATE_\w+=\S+`).FindAllString(typed[1], -1) {
 		environ = append(environ, strings.Replace(pair, "/etc/mailgate", etc, 1))
 	}
-	for _, line := range []string{"check-config", "test-mail you@example.com", "show alice@example.com", "reset alice@example.com"} {
+	for _, line := range []string{"check-config", "test-email you@example.com", "show alice@example.com", "reset alice@example.com"} {
 		if !strings.Contains(text, "mailgate "+line) {
 			t.Errorf("it does not say: mailgate %s", line)
 		}

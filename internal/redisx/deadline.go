@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -17,49 +18,51 @@ var ErrSilent = errors.New("Redis did not answer in time")
 
 // deadline is the outer hook of a client: it ends each call in time, and explains errors.
 type deadline struct {
-	timeout    time.Duration
+	timeout.Group
 	lookAround func(context.Context) // asks a Cluster anew for its masters, in the background
 }
 
-type (
-	deadlineKey struct{} // of a context inside a call
-	callKey     struct{} // when a Call began
-)
+type deadlineKey struct{} // of a context inside a call
+
+// call is the context of the commands of one call.
+type call struct {
+	context.Context
+	began time.Time
+}
 
 // Call returns a context whose commands are one call: all of them together have one
-// Options.Timeout, which begins now.
+// Options.Timeout, which begins now. They are given this context itself, not one made from it.
 func Call(ctx context.Context) context.Context {
-	if ctx.Value(callKey{}) != nil {
+	if _, ok := ctx.(*call); ok {
 		return ctx
 	}
-	return context.WithValue(ctx, callKey{}, time.Now())
+	return &call{ctx, time.Now()}
 }
 
 // DialHook implements redis.Hook.
-func (d deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (d *deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
-func (d deadline) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (d *deadline) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
 	}
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (d deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (d *deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
 	}
 }
 
-func (d deadline) within(ctx context.Context, call func(context.Context) error) error {
+func (d *deadline) within(ctx context.Context, do func(context.Context) error) error {
 	if ctx.Value(deadlineKey{}) != nil { // a handshake inside a call
-		return call(ctx)
+		return do(ctx)
 	}
-	began := Call(ctx).Value(callKey{}).(time.Time)
-	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(d.timeout), ErrSilent)
-	defer cancel()
-	err := call(context.WithValue(ctx, deadlineKey{}, true))
+	c := Call(ctx).(*call)
+	ctx = d.From(c.Context, c.began)
+	err := do(context.WithValue(ctx, deadlineKey{}, true))
 	if err == nil || err == redis.Nil {
 		return err
 	}
@@ -69,21 +72,21 @@ func (d deadline) within(ctx context.Context, call func(context.Context) error) 
 	return d.explained(ctx, err)
 }
 
-func (d deadline) explained(ctx context.Context, err error) error {
+func (d *deadline) explained(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrResting):
+	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen):
 		return err
 	case isReply(err):
 		return withoutArguments(err)
 	case endOf(ctx) == ErrSilent || timedOut(err) && ctx.Err() == nil:
-		return fmt.Errorf("%w (%s)", ErrSilent, d.timeout)
+		return fmt.Errorf("%w (%s)", ErrSilent, d.Length)
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
 }
 
-// endOf is why the context has ended, nil if it has not. A connection can meet the deadline
+// endOf returns why the context has ended, or nil if it has not. A connection can meet the deadline
 // just before its context does, which is then waited for.
 func endOf(ctx context.Context) error {
 	if end, bounded := ctx.Deadline(); bounded && !time.Now().Before(end) {
@@ -132,5 +135,5 @@ func withoutArguments(err error) error {
 // none was needed.
 func Undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrResting)
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen)
 }

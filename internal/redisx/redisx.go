@@ -1,9 +1,9 @@
-// Package redisx opens Redis for several nodes that decide by what is in it: standalone,
-// behind Sentinel or as a Cluster. What comes out is a plain redis.UniversalClient:
+// Package redisx opens a Redis that several nodes share: standalone, behind Sentinel or as a
+// Cluster. The client is a plain redis.UniversalClient:
 //
 //   - Every call ends within Options.Timeout, whatever Redis does.
 //   - A master that has not answered three calls in a row has an open circuit: calls fail at
-//     once with [ErrResting], and one call every half second tries whether it answers again.
+//     once with [ErrCircuitOpen], and one call every half second tries whether it answers again.
 //   - Only masters are asked.
 //   - With Options.Confirm, what a [Script] wrote is answered when replicas have it too.
 //
@@ -18,6 +18,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -63,7 +64,7 @@ func Open(o Options) (redis.UniversalClient, error) {
 	} else {
 		client = redis.NewClient(settings.Simple())
 	}
-	client.AddHook(deadline{o.Timeout, func(context.Context) {}})
+	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, func(context.Context) {}})
 	client.AddHook(newMaster(client, o))
 	return client, nil
 }
@@ -77,7 +78,7 @@ func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient
 		return client
 	}
 	client := redis.NewClusterClient(settings)
-	client.AddHook(deadline{o.Timeout, client.ReloadState})
+	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, client.ReloadState})
 	return client
 }
 
