@@ -52,13 +52,8 @@ func (s *rig) terminateNode() func() {
 // setClock sets a node's clock 90 s ahead or back.
 func (s *rig) setClock() func() {
 	victim := s.rng.IntN(len(s.nodes))
-	set := func(seconds string) {
-		if err := os.WriteFile(s.clock(victim), []byte(seconds), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	set([]string{"90", "-90"}[s.rng.IntN(2)])
-	return func() { set("0") }
+	servertest.Write(s.t, s.clock(victim), []string{"90", "-90"}[s.rng.IntN(2)])
+	return func() { servertest.Write(s.t, s.clock(victim), "0") }
 }
 
 // filesOf is how many files a node has open.

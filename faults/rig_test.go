@@ -100,12 +100,8 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 
 // rules is the file that has the action.
 func (s *rig) rules() string {
-	file := filepath.Join(s.dir, "rules.yaml")
 	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window.Milliseconds())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	return file
+	return servertest.Write(s.t, filepath.Join(s.dir, "rules.yaml"), text)
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {

@@ -77,10 +77,8 @@ func (o *output) lines(words string) (found []map[string]any) {
 // leaksNothing fails the test if a secret or a recipient is in what was logged.
 func (o *output) leaksNothing(t testing.TB) {
 	t.Helper()
-	for _, hidden := range []string{secret, "@example."} {
-		if text := o.String(); strings.Contains(text, hidden) {
-			t.Errorf("%q is in the log:\n%s", hidden, text)
-		}
+	if text := o.String(); strings.Contains(text, secret) || strings.Contains(text, "@example.") {
+		t.Errorf("a secret or a recipient is in the log:\n%s", text)
 	}
 }
 
