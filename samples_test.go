@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // The module of the samples needs what ours needs, so that nothing is fetched.
 func TestSamples_Go_CompileElsewhere(t *testing.T) {
-	root := servertest.Must(os.Getwd())(t)
+	root := must.Get(os.Getwd())(t)
 	ours := files(t, "go.mod", "go.sum")
 	module := strings.NewReplacer("module github.com/mailgate/mailgate\n",
 		"module acme.example/sample\nrequire github.com/mailgate/mailgate v0.0.0\nreplace github.com/mailgate/mailgate => "+root+"\n").Replace(ours["go.mod"])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -58,7 +59,7 @@ func (s *rig) setClock() func() {
 
 // filesOf is how many files a node has open.
 func (s *rig) filesOf(n *node) int {
-	return len(servertest.Must(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
+	return len(must.Get(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
 }
 
 // takeFiles leaves a node no more files than it has open when its callers reconnect.

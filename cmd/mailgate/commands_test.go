@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -21,8 +22,8 @@ import (
 func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	var line commandLine
-	parser := servertest.Must(kong.New(&line, config.Options(environ)...))(t)
-	servertest.Must(parser.Parse(append([]string{"serve"}, flags...)))(t)
+	parser := must.Get(kong.New(&line, config.Options(environ)...))(t)
+	must.Get(parser.Parse(append([]string{"serve"}, flags...)))(t)
 	return &line.Config
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -169,7 +170,7 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	return string(servertest.Must(os.ReadFile(path))(t))
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 // The unit of systemd has valid settings. A service that cannot start writes one line to the
