@@ -8,14 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // The module of the samples needs what ours needs, so that nothing is fetched.
 func TestSamples_Go_CompileElsewhere(t *testing.T) {
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.Getwd())(t)
 	ours := files(t, "go.mod", "go.sum")
 	module := strings.NewReplacer("module github.com/mailgate/mailgate\n",
 		"module acme.example/sample\nrequire github.com/mailgate/mailgate v0.0.0\nreplace github.com/mailgate/mailgate => "+root+"\n").Replace(ours["go.mod"])
@@ -30,13 +30,7 @@ func TestSamples_Go_CompileElsewhere(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range sample {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		servertest.Write(t, filepath.Join(dir, name), text)
 	}
 	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", "./...")
 	vet.Dir = dir

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 // finals asks for the final state of some mailboxes and of all subjects of the action. Refunds may
@@ -72,7 +72,7 @@ func (l *load) mailboxesToCheck(most int) (mailboxes []string) {
 func (s *rig) searchLogs() (found []judge.Violation) {
 	s.load.hide(inEverySecret)
 	for _, n := range s.nodes {
-		file := servertest.Must(os.Open(n.logFile))(s.t)
+		file := must.Get(os.Open(n.logFile))(s.t)
 		violations, err := judge.Log(fmt.Sprintf("node %d", n.number), file, s.load.secret)
 		file.Close()
 		if err != nil {

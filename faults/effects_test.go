@@ -60,19 +60,16 @@ func counts(by int, count func(*rig) int) effect {
 func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_000 }
 
 // misdates: an email has the time of a clock that was set.
-func misdates(s *rig) func() bool {
-	since := time.Now().UnixMilli()
-	return func() bool {
-		s.received.mu.Lock()
-		defer s.received.mu.Unlock()
-		for _, m := range s.received.mails {
-			if m.At >= since && farOff(m.Dated, m.At) {
-				return true
-			}
+var misdates = counts(1, func(s *rig) (n int) {
+	s.received.mu.Lock()
+	defer s.received.mu.Unlock()
+	for _, m := range s.received.mails {
+		if farOff(m.Dated, m.At) {
+			n++
 		}
-		return false
 	}
-}
+	return n
+})
 
 // troubles: more tries at the first relay have failed than one cut can explain.
 var troubles = counts(3, func(s *rig) (failed int) {
@@ -117,13 +114,12 @@ func (s *rig) refused(errors ...string) (n int) {
 }
 
 // promotes: a server that was a replica decides.
-func promotes(s *rig) func() bool {
-	return func() bool {
-		return slices.ContainsFunc(s.replicas, func(server *redistest.Server) bool {
-			return infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0
-		})
+var promotes = counts(1, func(s *rig) (n int) {
+	for _, server := range s.replicas {
+		n += infoOf(server, "commandstats", "cmdstat_evalsha:calls=")
 	}
-}
+	return n
+})
 
 // lagsBehind: a replica has not been heard of for longer than it ever keeps silent, while
 // the master had something to tell.

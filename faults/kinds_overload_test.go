@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -160,7 +161,7 @@ func (s *rig) takeProcessors() func() {
 	var busy []*exec.Cmd
 	for range 2 * runtime.NumCPU() {
 		one := exec.Command("sh", "-c", "while :; do :; done")
-		servertest.Must(servertest.StartProcess(one))(s.t)
+		must.Get(servertest.StartProcess(one))(s.t)
 		busy = append(busy, one)
 	}
 	end := sync.OnceFunc(func() {

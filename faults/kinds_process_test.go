@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -52,18 +53,13 @@ func (s *rig) terminateNode() func() {
 // setClock sets a node's clock 90 s ahead or back.
 func (s *rig) setClock() func() {
 	victim := s.rng.IntN(len(s.nodes))
-	set := func(seconds string) {
-		if err := os.WriteFile(s.clock(victim), []byte(seconds), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	set([]string{"90", "-90"}[s.rng.IntN(2)])
-	return func() { set("0") }
+	servertest.Write(s.t, s.clock(victim), []string{"90", "-90"}[s.rng.IntN(2)])
+	return func() { servertest.Write(s.t, s.clock(victim), "0") }
 }
 
 // filesOf is how many files a node has open.
 func (s *rig) filesOf(n *node) int {
-	return len(servertest.Must(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
+	return len(must.Get(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
 }
 
 // takeFiles leaves a node no more files than it has open when its callers reconnect.

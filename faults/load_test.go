@@ -49,9 +49,9 @@ func (l *load) begin() {
 	node := l.rig.node(l.rng)
 	switch p := l.rng.IntN(100); {
 	case p < 42:
-		l.send(node, l.newMailbox(), "")
+		l.send(node, l.newMailbox())
 	case p < 56:
-		l.send(node, fmt.Sprintf("%sh%d", l.token, l.rng.IntN(hotMailboxes)), "")
+		l.send(node, fmt.Sprintf("%sh%d", l.token, l.rng.IntN(hotMailboxes)))
 	case p < 68:
 		l.repeat(node)
 	case p < 78:
@@ -106,9 +106,9 @@ func (l *load) hide(word string) {
 	l.secret[strings.ToLower(word)] = true
 }
 
-func (l *load) send(n *node, mailbox, key string) {
+func (l *load) send(n *node, mailbox string) {
 	body := l.body(mailbox)
-	l.ends.Go(func() { l.sendNow(n, mailbox, key, body) })
+	l.ends.Go(func() { l.sendNow(n, mailbox, "", body) })
 }
 
 func (l *load) sendNow(n *node, mailbox, key, body string) judge.Call {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -94,12 +95,12 @@ var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
 // start starts the node and returns when it serves. Call it from the test's goroutine.
 func (n *node) start() {
 	n.t.Helper()
-	log := servertest.Must(os.OpenFile(n.logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600))(n.t)
+	log := must.Get(os.OpenFile(n.logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600))(n.t)
 	defer log.Close() // the child has its own by then
-	begin := servertest.Must(log.Seek(0, io.SeekEnd))(n.t)
+	begin := must.Get(log.Seek(0, io.SeekEnd))(n.t)
 	n.cmd = exec.Command(n.command[0], n.command[1:]...)
 	n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.environ, log, log
-	n.exited = servertest.Must(servertest.StartProcess(n.cmd))(n.t)
+	n.exited = must.Get(servertest.StartProcess(n.cmd))(n.t)
 	servertest.Eventually(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
 }
 
@@ -125,7 +126,7 @@ func (n *node) serves(begin int64) bool {
 
 // dial makes one more connection to the node.
 func (n *node) dial() net.Conn {
-	return servertest.Must(net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://")))(n.t)
+	return must.Get(net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://")))(n.t)
 }
 
 // signal signals the node, which may be gone.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -74,7 +75,7 @@ type store func(*rig) []string
 func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
 	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), client: &http.Client{Transport: transport, Timeout: answerPatience}}
-	s.tiers = servertest.Must(throttle.ParsePolicy(policy))(t).Tiers()
+	s.tiers = must.Get(throttle.ParsePolicy(policy))(t).Tiers()
 	s.action = actions[int(seed)%len(actions)]
 	s.load = newLoad(s, seed)
 	if k.terms.ClockSet { // a clock that is set takes a short window with it
@@ -100,12 +101,8 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 
 // rules is the file that has the action.
 func (s *rig) rules() string {
-	file := filepath.Join(s.dir, "rules.yaml")
 	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window.Milliseconds())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	return file
+	return servertest.Write(s.t, filepath.Join(s.dir, "rules.yaml"), text)
 }
 
 func (s *rig) startNodes(k *kind, environ []string) {
@@ -113,7 +110,7 @@ func (s *rig) startNodes(k *kind, environ []string) {
 	if program == nil {
 		program = mailgate
 	}
-	path := servertest.Must(program())(s.t)
+	path := must.Get(program())(s.t)
 	for i := range cmp.Or(k.nodes, 3) {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
 		n.environ = append(slices.Clone(environ), "CLOCK_AHEAD_FILE="+s.clock(i))

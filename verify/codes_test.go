@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -31,7 +32,7 @@ type setting struct {
 	t       *testing.T
 	clock   *keyedtest.Clock
 	store   keyed.Store
-	guesses throttle.Limiter
+	guesses throttle.Historian
 	codes   *verify.Codes
 	log     bytes.Buffer
 }
@@ -223,26 +224,6 @@ func (f faultyStore) Update(ctx context.Context, key string, step keyed.Step) (b
 	return alone, errors.Join(err, f.after())
 }
 
-// faultyLimiter refunds nothing, or says that it decides alone.
-type faultyLimiter struct {
-	throttle.Limiter
-	release  error
-	degraded bool
-}
-
-func (l faultyLimiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := l.Limiter.Take(ctx, key, id)
-	v.Degraded = l.degraded
-	return v, err
-}
-
-func (l faultyLimiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
-	if l.release != nil {
-		return false, l.release
-	}
-	return l.Limiter.Release(ctx, key, a)
-}
-
 // Without an answer the guess stays charged, right or wrong.
 func TestCodes_StoreFails_Unavailable(t *testing.T) {
 	s := inMemory(t)
@@ -278,9 +259,11 @@ func TestVerify_GuessesFail_CodeNotLookedAt(t *testing.T) {
 func TestVerify_GuessNotGivenBack_StillCorrect(t *testing.T) {
 	s := inMemory(t)
 	code := s.issue(alice)
-	s.use(s.store, faultyLimiter{Limiter: s.guesses, release: errBroken})
+	guesses := &throttletest.Faulty{Historian: s.guesses}
+	guesses.Fail("release")
+	s.use(s.store, guesses)
 	s.expect(alice, code, verify.Correct, 0)
-	if log := s.log.String(); !strings.Contains(log, errBroken.Error()) || strings.Contains(log, "alice") || strings.Contains(log, code) {
+	if log := s.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "alice") || strings.Contains(log, code) {
 		t.Errorf("the log says %q", log)
 	}
 }
@@ -300,7 +283,7 @@ func TestVerify_CallerGone_GuessGivenBack(t *testing.T) {
 // nodes know of is not answered for it.
 func TestVerify_GuessCountedAlone_Unavailable(t *testing.T) {
 	s := inMemory(t)
-	s.use(s.store, faultyLimiter{Limiter: s.guesses, degraded: true})
+	s.use(s.store, &throttletest.Faulty{Historian: s.guesses, Degraded: true})
 	code := s.issue(alice)
 	s.unavailable(another(code))
 	s.unavailable(code)

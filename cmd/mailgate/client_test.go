@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 // A reply is what a server answered to one request.
@@ -84,7 +84,7 @@ func (c client) must(t testing.TB, method, path, body string, status int) reply 
 
 func (c client) get(t testing.TB, path string) reply {
 	t.Helper()
-	return servertest.Must(c.ask("GET", path, "", nil))(t)
+	return must.Get(c.ask("GET", path, "", nil))(t)
 }
 
 func bodyFor(email string) string { return fmt.Sprintf(`{"email":%q}`, email) }

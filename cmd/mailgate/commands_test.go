@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -21,8 +22,8 @@ import (
 func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	var line commandLine
-	parser := servertest.Must(kong.New(&line, config.Options(environ)...))(t)
-	servertest.Must(parser.Parse(append([]string{"serve"}, flags...)))(t)
+	parser := must.Get(kong.New(&line, config.Options(environ)...))(t)
+	must.Get(parser.Parse(append([]string{"serve"}, flags...)))(t)
 	return &line.Config
 }
 
@@ -48,7 +49,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 		return u.String()
 	}
 	good := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token-"+secret, 3600) }).File(t)
-	bad := write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
+	bad := servertest.Write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
 	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-email", "alice@example.com")
 	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: oauth: client_id is missing\n", "check-config")
@@ -59,7 +60,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 		w.WriteHeader(http.StatusProxyAuthRequired)
 	}))
 	defer proxy.Close()
-	remote := write(t, t.TempDir()+"/remote.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
+	remote := servertest.Write(t, t.TempDir()+"/remote.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
 	environ := settingsFor(urlWith(remote), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String())
 	if status := launch(t, nil, environ, "test-email", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
 		t.Errorf("by way of a proxy: status %d", status)
@@ -68,7 +69,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 
 func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	file := write(t, t.TempDir()+"/m.yaml", "locale: zh\n")
+	file := servertest.Write(t, t.TempDir()+"/m.yaml", "locale: zh\n")
 	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+file,
 		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SECRET="+secret)
 	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s", "--rules="+deployed+"rules.yaml")
@@ -102,7 +103,7 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nclient-ip  by client_ip  sliding-window minute=100/60s", "check-config")
-	shadow := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: mailbox, shadow: true}]")
+	shadow := servertest.Write(t, t.TempDir()+"/rules.yaml", "rules: [{name: mailbox, shadow: true}]")
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nnote: THE RULE MAILBOX IS IN SHADOW", "check-config", "--rules="+shadow)
 }
 
@@ -123,12 +124,12 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
 	whole := slices.Clip(settingsFor(relay.URL(), inMemory))
-	file := write(t, t.TempDir()+"/file", "")
-	badRules := write(t, t.TempDir()+"/bad.yaml", "rules:\n- name: mailbox\n  off: true")
-	indented := write(t, t.TempDir()+"/indented.yaml", "rules:\n- name: mailbox\n    limit: q=1/1s\n")
-	limited := write(t, t.TempDir()+"/limited.yaml", "rules: [{name: mailbox, limit: q=1/1s}]")
+	file := servertest.Write(t, t.TempDir()+"/file", "")
+	badRules := servertest.Write(t, t.TempDir()+"/bad.yaml", "rules:\n- name: mailbox\n  off: true")
+	indented := servertest.Write(t, t.TempDir()+"/indented.yaml", "rules:\n- name: mailbox\n    limit: q=1/1s\n")
+	limited := servertest.Write(t, t.TempDir()+"/limited.yaml", "rules: [{name: mailbox, limit: q=1/1s}]")
 	texts := t.TempDir()
-	write(t, texts+"/code/en/subject.txt", strings.Repeat("x", 190)+"{{.Sender}}")
+	servertest.Write(t, texts+"/code/en/subject.txt", strings.Repeat("x", 190)+"{{.Sender}}")
 	for _, tt := range []struct {
 		args    string
 		environ []string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -26,7 +27,7 @@ func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed").Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
-	if stdout := does(t, nil, exitOK, "", "check-config", "--config", write(t, t.TempDir()+"/whole.yaml", whole)); strings.Contains(stdout, " default\n") {
+	if stdout := does(t, nil, exitOK, "", "check-config", "--config", servertest.Write(t, t.TempDir()+"/whole.yaml", whole)); strings.Contains(stdout, " default\n") {
 		t.Errorf("with every line in force: %s", stdout)
 	}
 }
@@ -114,7 +115,7 @@ func TestRunbook_Commands_Work(t *testing.T) {
 	for name, content := range map[string]string{
 		"mailgate.yaml": example, "smtp_url": relay.URL(), "api_keys": "app:" + apiKey, "admin_keys": "ops:" + adminKey,
 	} {
-		write(t, etc+"/"+name, content)
+		servertest.Write(t, etc+"/"+name, content)
 	}
 	environ := []string{"MAILGATE_URL=" + server.URL}
 	for _, pair := range regexp.MustCompile(`MAILGATE_\w+=\S+`).FindAllString(typed[1], -1) {
@@ -169,7 +170,7 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	return string(servertest.Must(os.ReadFile(path))(t))
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 // The unit of systemd has valid settings. A service that cannot start writes one line to the

@@ -111,7 +111,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 // from the environment.
 func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
 	t.Parallel()
-	rules := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
+	rules := servertest.Write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
 	page, stdout := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
 	page.mustSend(t, "carol@example.com", 401)
 	app, admin := devClients(t, page, stdout)

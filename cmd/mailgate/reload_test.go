@@ -24,28 +24,16 @@ func startSite(t *testing.T, rules string, environ []string) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{rules: filepath.Join(dir, "rules.yaml"), templates: filepath.Join(dir, "templates")}
-	write(t, s.rules, rules)
+	servertest.Write(t, s.rules, rules)
 	s.subject(t, "First {{.Code}}")
 	s.process = startServer(t, append(environ, "MAILGATE_RULES="+s.rules, "MAILGATE_TEMPLATES="+s.templates))
 	s.app = newClient(t, s.URL, apiKey)
 	return s
 }
 
-// write makes a file, and its directory, and returns its path.
-func write(t testing.TB, path, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 func (s *site) subject(t testing.TB, text string) {
 	t.Helper()
-	write(t, filepath.Join(s.templates, "code", "en", "subject.txt"), text)
+	servertest.Write(t, filepath.Join(s.templates, "code", "en", "subject.txt"), text)
 }
 
 // reload tells the server to read its files again, after which the log has to say this.
@@ -63,7 +51,7 @@ func (s *site) reload(t testing.TB, says string) {
 // with is reload with other rules.
 func (s *site) with(t testing.TB, rules, says string) {
 	t.Helper()
-	write(t, s.rules, rules)
+	servertest.Write(t, s.rules, rules)
 	s.reload(t, says)
 }
 

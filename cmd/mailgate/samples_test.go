@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/need"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 var (
@@ -37,7 +38,7 @@ func TestSamples_RequestsAndRules_Work(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			args := []string{anyPort}
 			if rules != "" {
-				args = append(args, "--rules="+write(t, t.TempDir()+"/rules.yaml", rules))
+				args = append(args, "--rules="+servertest.Write(t, t.TempDir()+"/rules.yaml", rules))
 			}
 			page, stdout := startDev(t, nil, args...)
 			for _, sample := range requests {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -80,8 +81,8 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
-	p := servertest.Must(build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, &logOutput{to: &output{}}, nil))(t)
-	listener := servertest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	p := must.Get(build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, &logOutput{to: &output{}}, nil))(t)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
 		t.Errorf("it ended with %v", err)
 	}

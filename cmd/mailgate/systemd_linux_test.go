@@ -7,19 +7,19 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
 	t.Parallel()
-	dir := servertest.Must(os.MkdirTemp("", "notify"))(t) // t.TempDir is too long for a socket
+	dir := must.Get(os.MkdirTemp("", "notify"))(t) // t.TempDir is too long for a socket
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "socket")
-	systemd := servertest.Must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
+	systemd := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	defer systemd.Close()
 	state := func() string {
 		text := make([]byte, 100)
-		return string(text[:servertest.Must(systemd.Read(text))(t)])
+		return string(text[:must.Get(systemd.Read(text))(t)])
 	}
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "NOTIFY_SOCKET="+path))
 	if got := state(); got != "READY=1" {

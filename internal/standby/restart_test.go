@@ -84,26 +84,20 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	}
 }
 
-// slow is a shared limiter whose decisions arrive when they may.
-type slow struct {
-	throttle.Historian
-	decided, arrive chan struct{}
-}
-
-func (s slow) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := s.Historian.Take(ctx, key, id)
-	s.decided <- struct{}{}
-	<-s.arrive
-	return v, err
-}
-
 // A decision by Redis that is still on its way when the master goes away counts for the node alone.
 func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
 	one := throttletest.Policy(t, "day=1/24h")
-	s := slow{onRedis(t, n.client, "one", one), make(chan struct{}), make(chan struct{})}
-	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one, n.clock.Now))
+	slow, decided, arrive := &throttletest.Faulty{Historian: onRedis(t, n.client, "one", one)}, make(chan struct{}), make(chan struct{})
+	slow.On(func(_ context.Context, event, _ string) error {
+		if event == "taken" {
+			decided <- struct{}{}
+			<-arrive
+		}
+		return nil
+	})
+	l := n.Limiter("one", one, slow, local.New(n.store.Table("one"), one, n.clock.Now))
 	verdicts := make(chan throttle.Verdict, 2)
 	take := func() {
 		v, err := l.Take(t.Context(), "alice", throttle.NewID())
@@ -113,7 +107,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 		verdicts <- v
 	}
 	go take()
-	<-s.decided
+	<-decided
 	away(t, server, n)
 	go take()
 	select {
@@ -122,7 +116,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 		verdicts <- v
 	case <-time.After(100 * time.Millisecond): // it waits
 	}
-	close(s.arrive)
+	close(arrive)
 	if a, b := <-verdicts, <-verdicts; a.Allowed == b.Allowed {
 		t.Errorf("admitted %v and %v, want one", a.Allowed, b.Allowed)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // named lists the rules of charges.
@@ -49,11 +50,11 @@ func TestTake_Failure_ChargesWhatIsToBeReleased(t *testing.T) {
 				second = r.queue("queue", rules.ByAll, 1, 4)
 			}
 			second.Shadow, second.Resends = tt.kind == "shadow", nil
-			fault(&mailbox.Limiter, fails(tt.mailbox))
-			fault(&second.Limiter, fails(tt.second))
+			fault(&mailbox.Limiter, tt.mailbox)
+			fault(&second.Limiter, tt.second)
 			set := r.set(remote, mailbox, second)
 			d, err := set.Take(ctx, to("a@b.example"), throttle.NewID())
-			if !errors.Is(err, errFailed) || !strings.HasPrefix(err.Error(), "rule ") || d.Allowed || named(d.Charges) != tt.charges {
+			if !errors.Is(err, throttletest.ErrFault) || !strings.HasPrefix(err.Error(), "rule ") || d.Allowed || named(d.Charges) != tt.charges {
 				t.Errorf("%+v: %v, %+v", tt, err, d)
 			}
 			failed, err := set.Release(ctx, d.Charges)
@@ -76,18 +77,18 @@ func TestTake_RaceLost_GivesBack(t *testing.T) {
 			r := newRig(t)
 			mailbox, shadow, counter, all := r.mailbox("hour=5/1h"), r.exact("trial", rules.ByDomain, "hour=1/1h"), r.quota("count", 5, 5), r.queue("all", rules.ByAll, 1, 0)
 			shadow.Shadow = true
-			fault(&mailbox.Limiter, fails(tt.mailbox))
-			fault(&shadow.Limiter, fails(tt.shadow))
+			fault(&mailbox.Limiter, tt.mailbox)
+			fault(&shadow.Limiter, tt.shadow)
 			contest(&all.Limiter, true)
 			gone, leave := context.WithCancel(ctx)
-			count := fault(&counter.Limiter, nil)
-			count.hook = func(event, _ string) error {
+			count := fault(&counter.Limiter)
+			count.On(func(_ context.Context, event, _ string) error {
 				if event == "release" {
 					leave()
-					count.hook = fails("peek")
+					count.Fail("peek")
 				}
 				return nil
-			}
+			})
 			set := r.set(remote, shadow, mailbox, all, counter)
 			d, err := set.Take(gone, to("a@b.example"), throttle.NewID())
 			if err != nil || d.Allowed || d.Rule != "all" || len(d.Refusals) != 1 || named(d.Charges) != tt.charges || d.Mailbox.Sent != tt.sent {
@@ -114,11 +115,11 @@ func TestTake_FailingShadow_IsReported(t *testing.T) {
 		r := newRig(t)
 		shadow := r.exact("trial", rules.ByAll, "hour=5/1h")
 		shadow.Shadow = true
-		fault(&shadow.Limiter, fails(strings.Fields(tt.events)...))
+		fault(&shadow.Limiter, strings.Fields(tt.events)...)
 		set := r.set(false, r.mailbox("hour=1/1h"), shadow, r.quota("quota", 9, 8))
 		for i, want := range tt.want {
 			d := take(t, set, to("a@b.example"))
-			if d.Allowed != (i == 0) || len(d.Shadow) != want || want == 1 && !errors.Is(d.Shadow[0].Err, errFailed) {
+			if d.Allowed != (i == 0) || len(d.Shadow) != want || want == 1 && !errors.Is(d.Shadow[0].Err, throttletest.ErrFault) {
 				t.Errorf("%s fail, send %d: %v, %+v", tt.events, i, d.Allowed, d.Shadow)
 			}
 		}
@@ -131,15 +132,15 @@ func TestRelease_Failures_ReturnsExactRules(t *testing.T) {
 	for _, remote := range both {
 		r := newRig(t)
 		mailbox, counter, queue := r.mailbox("hour=5/1h"), r.quota("count", 5, 5), r.queue("pace", rules.ByAll, 1, 4)
-		own := fault(&mailbox.Limiter, fails("release"))
-		fault(&counter.Limiter, fails("release"))
+		own := fault(&mailbox.Limiter, "release")
+		fault(&counter.Limiter, "release")
 		set := r.set(remote, mailbox, counter, queue)
 		d := take(t, set, to("a@b.example"))
 		failed, err := set.Release(ctx, append(d.Charges, rules.Charge{Rule: "gone", Key: "all"}))
-		if named(failed) != "mailbox" || !errors.Is(err, errFailed) || !strings.Contains(err.Error(), "rule mailbox: ") || !strings.Contains(err.Error(), "rule count: ") {
+		if named(failed) != "mailbox" || !errors.Is(err, throttletest.ErrFault) || !strings.Contains(err.Error(), "rule mailbox: ") || !strings.Contains(err.Error(), "rule count: ") {
 			t.Errorf("%q, %v", named(failed), err)
 		}
-		own.hook = fails()
+		own.Fail()
 		for range 2 {
 			again, err := set.Release(ctx, failed)
 			if got := fmt.Sprint(len(again), err, r.left(mailbox, "a@b.example"), r.left(counter, "all"), r.left(queue, "all")); got != "0 <nil> 5 4 5" {

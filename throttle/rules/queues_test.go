@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestTake_RaceLost_ChargesNoWiderQueue(t *testing.T) {
 				if strings.Contains(tt.contested, name) {
 					contest(&rule.Limiter, false)
 				} else if rule.Queues {
-					fault(&rule.Limiter, func(event, _ string) error {
+					fault(&rule.Limiter).On(func(_ context.Context, event, _ string) error {
 						if event == "take" {
 							t.Errorf("%+v, remote %v: %s is charged", tt, remote, name)
 						}

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -78,8 +79,8 @@ func TestTake_AnyResends_WaitIsExact(t *testing.T) {
 func TestTake_NotCertainlyFirst_IsAResend(t *testing.T) {
 	for name, change := range map[string]func(*rules.Rule){
 		"exempt":     func(m *rules.Rule) { m.Exempt.Mailboxes = []string{"@b.example"} },
-		"peek fails": func(m *rules.Rule) { fault(&m.Limiter, fails("peek")) },
-		"take fails": func(m *rules.Rule) { fault(&m.Limiter, fails("take")) },
+		"peek fails": func(m *rules.Rule) { fault(&m.Limiter, "peek") },
+		"take fails": func(m *rules.Rule) { fault(&m.Limiter, "take") },
 		"contested":  func(m *rules.Rule) { contest(&m.Limiter, false) },
 	} {
 		r := newRig(t)
@@ -115,19 +116,20 @@ func TestTake_AnotherIsFirst_WaitsAsResend(t *testing.T) {
 func TestTake_RemoteResends_AreAskedAtOnce(t *testing.T) {
 	r := newRig(t)
 	one, two := r.quota("one", 40, 20), r.quota("two", 40, 20)
-	first, other := fault(&one.Resends, nil), fault(&two.Resends, nil)
+	first, other := fault(&one.Resends), fault(&two.Resends)
 	set := r.set(true, r.mailbox("minute=30/60s"), one, two)
 	for i, ask := range []func(testing.TB, *rules.Set, rules.Send) rules.Decision{take, take, peek} {
 		var meeting sync.WaitGroup
 		meeting.Add(2)
-		meet := func(event, _ string) error {
+		meet := func(_ context.Context, event, _ string) error {
 			if event == "peek" {
 				meeting.Done()
 				meeting.Wait()
 			}
 			return nil
 		}
-		first.hook, other.hook = meet, meet
+		first.On(meet)
+		other.On(meet)
 		if d := ask(t, set, to("a@b.example")); !d.Allowed {
 			t.Errorf("call %d: refused by %s", i, d.Rule)
 		}

@@ -2,9 +2,7 @@ package rules_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,9 +19,8 @@ import (
 const start = int64(20_833 * 86_400_000) // the beginning of a day
 
 var (
-	ctx       = context.Background()
-	both      = []bool{false, true} // rules that are asked one after the other, and at once
-	errFailed = errors.New("failed")
+	ctx  = context.Background()
+	both = []bool{false, true} // rules that are asked one after the other, and at once
 )
 
 func to(mailbox string) rules.Send {
@@ -94,69 +91,30 @@ func answered(t testing.TB) func(rules.Decision, error) rules.Decision {
 
 // left is how many sends a rule still admits, past its faults.
 func (r *rig) left(rule rules.Rule, key string) int {
-	if f, ok := rule.Limiter.(*faulty); ok {
+	if f, ok := rule.Limiter.(*throttletest.Faulty); ok {
 		rule.Limiter = f.Historian
 	}
 	return must.Get(rule.Limiter.Peek(ctx, key))(r).Remaining()
 }
 
-// faulty is a limiter with injected faults. Its hook is told before each call, and after a
-// call was made ("peeked", "taken"); its error replaces the answer.
-type faulty struct {
-	throttle.Historian
-	hook     func(event, key string) error
-	degraded bool
-}
-
-func fault(l *throttle.Limiter, hook func(event, key string) error) *faulty {
-	f := &faulty{Historian: (*l).(throttle.Historian), hook: hook}
+// fault makes the limiter fail at these events.
+func fault(l *throttle.Limiter, events ...string) *throttletest.Faulty {
+	f := &throttletest.Faulty{Historian: (*l).(throttle.Historian)}
+	f.Fail(events...)
 	*l = f
 	return f
-}
-
-func (f *faulty) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	if err = f.hook("peek", key); err == nil {
-		v, err = f.Historian.Peek(ctx, key)
-		v.Degraded, err = f.degraded, errors.Join(err, f.hook("peeked", key))
-	}
-	return v, err
-}
-
-func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	if err = f.hook("take", key); err == nil {
-		v, err = f.Historian.Take(ctx, key, id)
-		v.Degraded, err = f.degraded, errors.Join(err, f.hook("taken", key))
-	}
-	return v, err
-}
-
-func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
-	if err := f.hook("release", key); err != nil {
-		return false, err
-	}
-	return f.Historian.Release(ctx, key, a)
-}
-
-// fails fails at these events.
-func fails(events ...string) func(event, key string) error {
-	return func(event, _ string) error {
-		if slices.Contains(events, event) {
-			return errFailed
-		}
-		return nil
-	}
 }
 
 // contest lets another send be faster: it is charged right after each Peek and, where it is
 // brief, given back right after a Take.
 func contest(l *throttle.Limiter, brief bool) {
-	f, other := fault(l, nil), throttle.Admission{ID: throttle.NewID(), At: start}
-	f.hook = func(event, key string) (err error) {
+	f, other := fault(l), throttle.Admission{ID: throttle.NewID(), At: start}
+	f.On(func(ctx context.Context, event, key string) (err error) {
 		if event == "peeked" {
 			_, err = f.Historian.Take(ctx, key, other.ID)
 		} else if event == "taken" && brief {
 			_, err = f.Historian.Release(ctx, key, other)
 		}
 		return err
-	}
+	})
 }

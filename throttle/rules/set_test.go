@@ -177,9 +177,9 @@ func TestTake_DegradedRule_IsPassedOn(t *testing.T) {
 		all := []rules.Rule{r.mailbox("minute=1/60s"), r.exact("caller", rules.ByAPIKey, "hour=9/1h"), r.exact("trial", rules.ByAll, "hour=1/1h"), r.quota("quota", 2, 1)}
 		all[2].Shadow = true
 		for i := range all {
-			fault(&all[i].Limiter, fails()).degraded = all[i].Name == degraded
+			fault(&all[i].Limiter).Degraded = all[i].Name == degraded
 		}
-		fault(&all[3].Resends, fails()).degraded = degraded == "resends"
+		fault(&all[3].Resends).Degraded = degraded == "resends"
 		set := r.set(false, all...)
 		for _, mailbox := range []string{"a@b.example", "a@b.example", "c@b.example", "c@b.example"} {
 			if d := take(t, set, to(mailbox)); d.Degraded != (degraded != "") || d.Verdict.Degraded != d.Degraded {

@@ -15,11 +15,12 @@ var ErrFault = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.
 // Faulty is a limiter with faults. The zero hook lets all calls through.
 type Faulty struct {
 	throttle.Historian
-	hook atomic.Pointer[Hook]
+	Degraded bool // each verdict says that the node decided alone
+	hook     atomic.Pointer[Hook]
 }
 
-// Hook is told before each call ("take", "release", "peek", "reset"), and after a Take ("taken"). An
-// error replaces the answer.
+// Hook is told before each call ("take", "release", "peek", "reset"), and after a Take ("taken") or a
+// Peek ("peeked"). An error replaces the answer.
 type Hook func(ctx context.Context, event, key string) error
 
 // On replaces the hook.
@@ -45,6 +46,7 @@ func (f *Faulty) on(ctx context.Context, event, key string) error {
 func (f *Faulty) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if err = f.on(ctx, "take", key); err == nil {
 		v, err = f.Historian.Take(ctx, key, id)
+		v.Degraded = v.Degraded || f.Degraded
 		err = errors.Join(err, f.on(ctx, "taken", key))
 	}
 	return v, err
@@ -57,11 +59,13 @@ func (f *Faulty) Release(ctx context.Context, key string, a throttle.Admission) 
 	return f.Historian.Release(ctx, key, a)
 }
 
-func (f *Faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if err := f.on(ctx, "peek", key); err != nil {
-		return throttle.Verdict{}, err
+func (f *Faulty) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
+	if err = f.on(ctx, "peek", key); err == nil {
+		v, err = f.Historian.Peek(ctx, key)
+		v.Degraded = v.Degraded || f.Degraded
+		err = errors.Join(err, f.on(ctx, "peeked", key))
 	}
-	return f.Historian.Peek(ctx, key)
+	return v, err
 }
 
 func (f *Faulty) Reset(ctx context.Context, key string) (int, error) {

@@ -3,7 +3,6 @@ package config_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // hidden is part of every secret in these tests, and must be in no error.
@@ -47,15 +47,6 @@ func read(t *testing.T, args []string, environ ...string) *config.Config {
 	return c
 }
 
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // setting is how a setting is shown.
 func setting(c *config.Config, name string) (s config.Setting) {
 	for _, one := range c.Settings() {
@@ -78,7 +69,7 @@ func fails(t *testing.T, err error, want string) {
 }
 
 func TestConfig_SeveralSources_FlagFirst(t *testing.T) {
-	path := write(t, "mailgate.yaml", "locale: fr\n")
+	path := servertest.Write(t, t.TempDir()+"/mailgate.yaml", "locale: fr\n")
 	inFile := "MAILGATE_CONFIG=" + path
 	for _, tt := range []struct {
 		args, environ []string
@@ -105,7 +96,7 @@ func TestConfig_SeveralSources_FlagFirst(t *testing.T) {
 }
 
 func TestFile_EachKindOfValue_IsRead(t *testing.T) {
-	c := read(t, []string{"--config", write(t, "m.yaml", `# a comment
+	c := read(t, []string{"--config", servertest.Write(t, t.TempDir()+"/m.yaml", `# a comment
 api_keys:
   - web:first-long-secret
   - "shop:second#long-secret"
@@ -138,11 +129,11 @@ code_life: 5m
 }
 
 func TestSecretFile_EachSource_IsRead(t *testing.T) {
-	key := write(t, "key", "web:from-a-file-of-its-own\n")
+	key := servertest.Write(t, t.TempDir()+"/key", "web:from-a-file-of-its-own\n")
 	for name, c := range map[string]*config.Config{
 		"flag":        read(t, []string{"--api-keys-file", key}, "MAILGATE_API_KEYS=web:in-the-environment"),
 		"environment": read(t, nil, "MAILGATE_API_KEYS_FILE="+key),
-		"file":        read(t, []string{"--config", write(t, "m.yaml", "api_keys_file: "+key)}),
+		"file":        read(t, []string{"--config", servertest.Write(t, t.TempDir()+"/m.yaml", "api_keys_file: "+key)}),
 	} {
 		if got := c.APIKeys.First(); got != "from-a-file-of-its-own" {
 			t.Errorf("%s: the key is %q", name, got)
@@ -212,7 +203,7 @@ func TestFile_Mistake_NamesFileAndLine(t *testing.T) {
 		"api_keys: web:" + hidden + "\napi_keys_file: /dev/null": ":2: api_keys_file: already set by",
 		"\n\ntiers: often":                                       ":3: tiers: ",
 	} {
-		path := write(t, "m.yaml", text)
+		path := servertest.Write(t, t.TempDir()+"/m.yaml", text)
 		_, err := parse([]string{"--config", path}, nil)
 		fails(t, err, path)
 		if err != nil && !strings.Contains(err.Error(), want) {
@@ -343,9 +334,7 @@ func FuzzFile(f *testing.F) {
 		if strings.Contains(text, "_file") {
 			return // a path is repeated: it is no secret
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		servertest.Write(t, path, text)
 		if _, err := parse([]string{"--config=" + path}, nil); err != nil {
 			if said := err.Error(); strings.ContainsAny(said, "\r\n") || strings.Contains(said, ":"+hidden) {
 				t.Fatalf("%q: %q", text, said)
