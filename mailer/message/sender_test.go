@@ -1,8 +1,10 @@
 package message_test
 
 import (
+	"mime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/mailgate/mailgate/mailer/message"
 )
@@ -65,8 +67,13 @@ func TestCompose_EncodedHeaders_Folded(t *testing.T) {
 		request.Template, request.Data = "own", map[string]string{"subject": subject + "."}
 		made := must(composer.Compose(request))(t)
 		for line := range strings.SplitSeq(string(made.Bytes), "\r\n") {
-			if strings.Contains(line, "=?") && len(line) > 76 {
-				t.Errorf("with %d characters: %s", n, line)
+			_, word, found := strings.Cut(line, "=?")
+			if !found {
+				continue
+			}
+			decoded, err := new(mime.WordDecoder).Decode("=?" + strings.TrimSuffix(word, " <no-reply@acme.example>"))
+			if err != nil || len(line) > 76 || !utf8.ValidString(decoded) {
+				t.Errorf("with %d characters: %s, %v", n, line, err)
 			}
 		}
 		back := read(t, made)

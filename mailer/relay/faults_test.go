@@ -161,22 +161,6 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 	}
 }
 
-// The relay stops reading in the middle of an email too great for any buffer, so its last octet
-// certainly never left.
-func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
-	t.Parallel()
-	script := fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond}
-	s := play(t, script)
-	r := newRelays(t, facing(script, patience), plain(s))
-	great := letter()
-	great.Bytes = append(great.Bytes, bytes.Repeat([]byte("0123456789\r\n"), 2<<20)...)
-	_, err := send(t.Context(), r, great)
-	checkFailure(t, err, relay.Unavailable, relay.StepContent, nil)
-	if len(s.Mails()) != 0 {
-		t.Error("an email arrived")
-	}
-}
-
 // A caller who goes away before the final dot gets the email back. Afterwards the outcome is
 // unknown. A Close whose context ends does the same to all.
 func TestSend_CutOff_OutcomeByStep(t *testing.T) {

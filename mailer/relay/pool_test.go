@@ -40,8 +40,9 @@ func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
 	o.Idle = 20 * time.Millisecond
 	r := newRelays(t, o, plain(s))
 	mustSend(t, r, letter())
+	mustSend(t, r, letter()) // over the same, unless this machine is slow
 	servertest.Eventually(t, "the idle connection is closed", func() bool {
-		return heardBy(s) == "EHLO MAIL RCPT DATA TEXT QUIT" && s.Open() == 0 && r.Stats()[0].Open == 0
+		return strings.HasSuffix(heardBy(s), "TEXT QUIT") && s.Open() == 0 && r.Stats()[0].Open == 0
 	})
 	mustSend(t, r, letter())
 }

@@ -92,6 +92,7 @@ func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
 		strings.Replace(refuse(""), "invalid_client", secret, 1):                                     "401" + hidden,
 		"HTTP/1.1 302 Found\r\nLocation: " + elsewhere.URL + "\r\n\r\n":                              "302" + none,
 		"HTTP/1.1 308 Moved\r\nLocation: " + elsewhere.URL + "\r\n\r\n" + `{"access_token":"token"}`: "308" + none,
+		"HTTP/1.1 502 Bad Gateway\r\n\r\n<html>":                                                     "502" + none,
 		"220 relay.example ESMTP " + secret + "\r\n":                                                 strange,
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n":                         strange,
 		"": strange,
