@@ -58,7 +58,7 @@ func TestRunbook_Messages_AreThePrograms(t *testing.T) {
 	program := program(t)
 	others := []string{"OOM command not allowed", "failed to verify certificate", "no such host", "too many open files", "systemctl reload mailgate", "systemctl status mailgate"}
 	sentence, checked := regexp.MustCompile("^[A-Za-z]+[,;]?( [A-Za-z']+[,;:]?){2,}$"), 0
-	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(pages(t)["docs/runbook.md"], -1) {
+	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(files(t, ".md")["docs/runbook.md"], -1) {
 		message := strings.Join(strings.Fields(quoted[1]), " ")
 		if !sentence.MatchString(message) || slices.Contains(others, message) {
 			continue
@@ -75,7 +75,7 @@ func TestRunbook_Messages_AreThePrograms(t *testing.T) {
 
 func TestArchitecture_Functions_Exist(t *testing.T) {
 	program := program(t)
-	named := regexp.MustCompile("`[a-z]+\\.(\\w+)\\.(\\w+)`").FindAllStringSubmatch(pages(t)["docs/architecture.md"], -1)
+	named := regexp.MustCompile(`(?m)^[a-z]+\.(\w+)\.(\w+) `).FindAllStringSubmatch(files(t, ".md")["docs/architecture.md"], -1)
 	for _, f := range named {
 		if !regexp.MustCompile(`func \((\w+ )?\*?` + f[1] + `\) ` + f[2] + `\(`).MatchString(program) {
 			t.Errorf("there is no %s", f[0])

@@ -13,9 +13,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// accessLog comes first: it answers the error of the handlers behind it, writes the request's log
-// line and counts it. It makes an error of a panic: Fiber's own middleware for that would have the
-// panic's value logged, which may hold anything.
+// accessLog answers the errors of the handlers behind it, writes the request's log line and counts
+// the request. It recovers panics itself: Fiber's middleware would log the panic's value, which may
+// hold anything.
 func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 	r := s.begin(c)
 	defer func() {

@@ -42,7 +42,7 @@ type releaseAnswer struct {
 	Released bool `json:"released"`
 }
 
-// resetAnswer says how much an action or a rule has forgotten about a subject.
+// resetAnswer says how many sends of a subject were cleared.
 type resetAnswer struct {
 	Action  string `json:"action,omitempty"`
 	Rule    string `json:"rule,omitempty"`
@@ -144,11 +144,11 @@ func (s *Server) resetAction(c *fiber.Ctx) error {
 		return err
 	}
 	name := requestOf(c).action
-	return s.forget(c, "action", name, limiter, body.subject(), body.Reason, &resetAnswer{Action: name})
+	return s.clear(c, "action", name, limiter, body.subject(), body.Reason, &resetAnswer{Action: name})
 }
 
-// forget resets a key of the limiter of an action or a rule, and writes that to the audit log.
-func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
+// clear resets a key of the limiter of an action or a rule, and writes that to the audit log.
+func (s *Server) clear(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
 	r := requestOf(c)
 	cleared, err := limiter.Reset(r.ctx, key)
 	s.audit(r, of+" reset", err,

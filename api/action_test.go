@@ -3,23 +3,19 @@ package api_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-// threeActions are one of tiers, one that queues, and one whose store fails on demand.
-func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
-	return func(r *rig) map[string]throttle.Limiter {
-		f.Historian = r.counted("action-broken", throttle.DefaultPolicy())
-		return map[string]throttle.Limiter{
-			"reply":  r.tiers("action-reply", "minute=2/60s,hour=3/1h"),
-			"pace":   inMemory(must(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), r.now.Load),
-			"broken": f,
-		}
+// twoActions are one of tiers and one that queues.
+func twoActions(r *rig) map[string]throttle.Limiter {
+	return map[string]throttle.Limiter{
+		"reply": r.tiers("action-reply", "minute=2/60s,hour=3/1h"),
+		"pace":  r.counted("action-pace", must.Get(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t)),
 	}
 }
 
@@ -30,7 +26,7 @@ func (r *rig) act(action, what, body string) reply {
 
 // An action from its first take to its reset, byte for byte.
 func TestAction_TakeToReset_Answers(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r := newRig(t, setup{actions: twoActions})
 	const subject = `{"subject":"account 4711"}`
 	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
@@ -40,8 +36,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	first, _ := got.body["id"].(string)
 	got.reads(t, `{"allowed":true,"action":"reply","id":"`+first+`",`+fmt.Sprintf(free, 1, 2))
 	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=60, "hour";r=2;t=3600`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
-	got.logged(t, fields{"action": "reply", "id": first, "route": "action-take"})
-	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+	line := got.logged(t, fields{"action": "reply", "id": first, "route": "action-take"})[0]
 
 	r.act("reply", "take", subject).is(t, 200, "")
 	r.now.Add(1500)
@@ -64,7 +59,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 
 	got = r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"account 4711","reason":"ticket 9"}`)
 	got.reads(t, fmt.Sprintf(`{"action":"reply","subject":%q,"cleared":2}`, line["subject"]))
-	got.audited(t, "action reset", map[string]any{"reason": "ticket 9", "subject": line["subject"], "cleared": 2.0})
+	got.logged(t, fields{"msg": "action reset", "key": "alex", "reason": "ticket 9", "subject": line["subject"], "cleared": 2.0}, fields{})
 	r.act("reply", "take", subject).is(t, 200, "")
 	r.has(t,
 		`mailgate_actions_total{action="reply",limit="",outcome="taken"} 5`, `mailgate_actions_total{action="reply",limit="minute",outcome="denied"} 1`,
@@ -72,22 +67,8 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	)
 }
 
-// audited fails the test unless the log has an audit line of the operator alex for the answer.
-func (got reply) audited(t testing.TB, msg string, fields map[string]any) {
-	t.Helper()
-	lines := journal.about(t, got.header.Get("X-Request-Id"))
-	if len(lines) != 2 || lines[0]["msg"] != msg || lines[0]["key"] != "alex" || lines[0]["from"] != "127.0.0.1" {
-		t.Fatalf("the log says %v", lines)
-	}
-	for name, want := range fields {
-		if lines[0][name] != want {
-			t.Errorf("the audit line's %s is %v, want %v", name, lines[0][name], want)
-		}
-	}
-}
-
 func TestAction_LeakyBucket_TellsDelays(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r := newRig(t, setup{actions: twoActions})
 	for _, want := range []any{nil, 250.0, 500.0} {
 		r.act("pace", "take", `{"subject":"queued"}`).says(t, fields{"allowed": true, "delay_ms": want})
 	}
@@ -99,7 +80,7 @@ func TestAction_LeakyBucket_TellsDelays(t *testing.T) {
 }
 
 func TestAction_Invalid_Refused(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r := newRig(t, setup{actions: twoActions})
 	for _, route := range []struct{ path, key, more string }{
 		{"/actions/%s/take", appKey, ""}, {"/actions/%s/peek", appKey, ""},
 		{"/actions/%s/release", appKey, `,"id":"tWudQhxQ"`}, {"/admin/actions/%s/reset", opsKey, ""},
@@ -149,27 +130,14 @@ func (got reply) isInvalid(t testing.TB, want string) {
 	}
 }
 
-// What a failed take of an action may have recorded is given back.
-func TestAction_StorageFails_GivenBack(t *testing.T) {
-	store := &failing{recorded: true}
-	r := newRig(t, setup{actions: threeActions(store)})
-	store.take.Store(true)
-	r.act("broken", "take", `{"subject":"unlucky"}`).is(t, 503, "store-unavailable")
-	servertest.Eventually(t, "the charge is given back", func() bool {
-		return len(must(store.History(context.Background(), "unlucky"))(t)) == 0
-	})
-}
-
 func (r *rig) takeUnder(key, caller, action, subject string) reply {
 	r.t.Helper()
-	return r.request("POST", "/actions/"+action+"/take", http.Header{
-		"Authorization": {"Bearer " + caller}, "Content-Type": {"application/json"}, "Idempotency-Key": {key},
-	}, `{"subject":`+quote(subject)+`}`)
+	return r.under(key, caller, "/actions/"+action+"/take", `{"subject":`+quote(subject)+`}`)
 }
 
 // A take that is repeated under its key is one, at each node, until it is given back or expires.
 func TestAction_RepeatedUnderItsKey_IsOneTake(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r := newRig(t, setup{actions: twoActions})
 	take := func(r *rig, key, caller, subject string) string {
 		t.Helper()
 		got := r.takeUnder(key, caller, "reply", subject)
@@ -196,16 +164,22 @@ func TestAction_RepeatedUnderItsKey_IsOneTake(t *testing.T) {
 	r.takeUnder("two, keys", appKey, "reply", "u").is(t, 400, "bad-request")
 }
 
-// A failed take under a key may be repeated by its caller, so it is not given back meanwhile.
-func TestAction_FailedUnderItsKey_IsNotGivenBack(t *testing.T) {
-	store := &failing{recorded: true}
-	r := newRig(t, setup{actions: threeActions(store)})
-	store.take.Store(true)
-	r.takeUnder("a", appKey, "broken", "u").is(t, 503, "store-unavailable")
-	store.take.Store(false)
-	r.takeUnder("a", appKey, "broken", "u").is(t, 200, "")
+// What a failed take may have recorded is given back, unless its caller may repeat it under its key.
+func TestAction_TakeFails_GivenBackWithoutAKey(t *testing.T) {
+	store := &throttletest.Faulty{}
+	r := newRig(t, setup{actions: func(r *rig) map[string]throttle.Limiter {
+		store.Historian = r.tiers("action-faulty", "minute=2/60s")
+		return map[string]throttle.Limiter{"faulty": store}
+	}})
+	store.Fail("taken")
+	r.act("faulty", "take", `{"subject":"without a key"}`).is(t, 503, "store-unavailable")
+	r.takeUnder("a", appKey, "faulty", "with a key").is(t, 503, "store-unavailable")
+	store.Fail()
+	r.takeUnder("a", appKey, "faulty", "with a key").is(t, 200, "")
 	r.shutdown() // which does the refunds that are left
-	if n := len(must(store.History(context.Background(), "u"))(t)); n != 1 {
-		t.Errorf("%d are on record", n)
+	for subject, want := range map[string]int{"without a key": 0, "with a key": 1} {
+		if n := len(must.Get(store.History(context.Background(), subject))(t)); n != want {
+			t.Errorf("%s: %d are on record, want %d", subject, n, want)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What a relay's fault is answered with, whether it is charged, and what it is counted as. Visitors can
@@ -36,13 +36,14 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 		{"not from us", fault.Script{At: fault.RCPT, Kind: fault.Barred}, 503, "relay-unavailable", free, "deferred"},
 		{"not from us, after all", fault.Script{At: fault.Dot, Kind: fault.Barred}, 503, "relay-unavailable", free, "unavailable"},
 		{"greylisted", fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 503, "relay-unavailable", free, "deferred"},
+		{"silent at RCPT", fault.Script{At: fault.RCPT, Kind: fault.Silence}, 503, "relay-unavailable", free, "deferred"},
 		{"leaves", fault.Script{At: fault.MAIL, Kind: fault.Leaving}, 503, "relay-unavailable", free, "unavailable"},
 		{"breaks after the final dot", fault.Script{At: fault.Dot, Kind: fault.HangUp}, 504, "delivery-unknown", charged, "unknown"},
 		{"silent after the final dot", fault.Script{At: fault.Dot, Kind: fault.Silence}, 504, "delivery-unknown", charged, "unknown"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, setup{relay: &tt.script, mailer: relay.Options{Deadline: 3 * time.Second}})
+			r := newRig(t, setup{relay: &tt.script, options: func(o *api.Options) { o.SendDeadline = 3 * time.Second }})
 			got := r.send("victim@example.com")
 			got.is(t, tt.status, tt.problem)
 			r.has(t, `mailgate_sends_total{limit="",outcome="`+tt.counted+`",rule=""} 1`)
@@ -56,13 +57,8 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 			if smtp, ok := got.body["smtp"].(map[string]any); (tt.status == 422) != ok || ok && smtp["code"] != 554.0 {
 				t.Errorf("smtp is %v", got.body["smtp"])
 			}
-			line := journal.about(t, got.header.Get("X-Request-Id"))
-			if len(line) != 1 || line[0]["cause"] == nil || line[0]["id"] == nil || line[0]["problem"] != tt.problem {
-				t.Errorf("the log says %v", line)
-			}
-			if rule := line[0]["rule"]; (tt.used == charged) != (rule == "mailbox") {
-				t.Errorf("the rule to wait for is %v in the log", rule)
-			}
+			rule := map[int]any{charged: "mailbox"}[tt.used]
+			got.logged(t, fields{"cause": something, "id": something, "problem": tt.problem, "rule": rule})
 		})
 	}
 }
@@ -136,48 +132,9 @@ func TestSend_UnexpectedFault_Internal(t *testing.T) {
 	}
 }
 
-// failing is a limiter that fails on demand.
-type failing struct {
-	throttle.Historian
-	take, release, rest atomic.Bool
-	recorded            bool // a Take that fails has been recorded
-}
-
-var errStore = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
-
-func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
-	if f.take.Load() {
-		if f.recorded {
-			f.Historian.Take(ctx, mailbox, id)
-		}
-		return throttle.Verdict{}, errStore
-	}
-	return f.Historian.Take(ctx, mailbox, id)
-}
-
-func (f *failing) Release(ctx context.Context, mailbox string, a throttle.Admission) (bool, error) {
-	if f.release.Load() {
-		return false, errStore
-	}
-	return f.Historian.Release(ctx, mailbox, a)
-}
-
-func (f *failing) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
-	if f.rest.Load() {
-		return throttle.Verdict{}, errStore
-	}
-	return f.Historian.Peek(ctx, mailbox)
-}
-
-func (f *failing) Reset(ctx context.Context, mailbox string) (int, error) {
-	if f.rest.Load() {
-		return 0, errStore
-	}
-	return f.Historian.Reset(ctx, mailbox)
-}
-
-func newFailing(t *testing.T, with setup) (*rig, *failing) {
-	f := &failing{}
+// newFaulty is a rig whose mailboxes' limiter fails on demand.
+func newFaulty(t *testing.T, with setup) (*rig, *throttletest.Faulty) {
+	f := &throttletest.Faulty{}
 	with.rules = func(_ *rig, own *rules.Rule) []rules.Rule {
 		f.Historian = own.Limiter.(throttle.Historian)
 		own.Limiter = f
@@ -188,8 +145,8 @@ func newFailing(t *testing.T, with setup) (*rig, *failing) {
 
 // Without its storage each route that needs it is a 503, and a reset says that it may be incomplete.
 func TestStorage_Closed_EachRouteIsUnavailable(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{}), rules: ruleForEach})
-	r.store.Close()
+	r := newRig(t, setup{actions: twoActions, rules: ruleForEach})
+	r.Store.Close()
 	details := map[string]string{
 		"/send-code":                       "The storage cannot be read or written. Nothing was sent.",
 		"/verify-code":                     "The code cannot be checked now. An attempt may have been counted.",
@@ -219,18 +176,16 @@ func (got reply) isNoReset(t testing.TB, sends int) {
 	if detail, _ := got.body["detail"].(string); !strings.HasPrefix(detail, "The reset may be incomplete") || !strings.Contains(detail, "Repeat it") || strings.Contains(detail, "sent") {
 		t.Errorf("a reset that failed is told as %q", detail)
 	}
-	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
-	if msg, _ := line["msg"].(string); !strings.HasSuffix(msg, " reset, not completed") || line["level"] != "WARN" || line["key"] != "alex" ||
-		line["cleared"] != float64(sends) || line["cause"] == nil {
+	line := got.logged(t, fields{"level": "WARN", "key": "alex", "cleared": float64(sends), "cause": something}, fields{})[0]
+	if msg, _ := line["msg"].(string); !strings.HasSuffix(msg, " reset, not completed") {
 		t.Errorf("the audit line is %v", line)
 	}
 }
 
 // A charge that may have been recorded as the history failed is given back.
 func TestSend_ChargeUnknown_GivenBack(t *testing.T) {
-	r, store := newFailing(t, setup{})
-	store.recorded = true
-	store.take.Store(true)
+	r, store := newFaulty(t, setup{})
+	store.Fail("taken")
 	got := r.send("alice@example.com")
 	got.is(t, 503, "store-unavailable")
 	if strings.Contains(got.text, "10.1.2.3") {
@@ -252,13 +207,4 @@ func TestSend_CallerGone_Continues(t *testing.T) {
 		return strings.Contains(r.has(t), `mailgate_sends_total{limit="",outcome="sent",rule=""} 1`)
 	})
 	r.charged("leaver@example.com", 1)
-}
-
-func TestSend_RelaySilent_EndsAtTheDeadline(t *testing.T) {
-	r := newRig(t, setup{
-		relay:   &fault.Script{At: fault.RCPT, Kind: fault.Silence},
-		options: func(o *api.Options) { o.SendDeadline = 3 * time.Second },
-	})
-	r.send("slow@example.com").is(t, 503, "relay-unavailable")
-	r.charged("slow@example.com", 0)
 }

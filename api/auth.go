@@ -10,7 +10,7 @@ import (
 type access int
 
 const (
-	open access = iota // no key is asked for
+	open access = iota // no key is needed
 	applications
 	operators
 )
@@ -59,7 +59,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	return p
 }
 
-// identify notes what the key opens that came with the request, if it is one.
+// identify notes what the key that came with the request opens, if it is a known one.
 func (s *Server) identify(c *fiber.Ctx, r *request) {
 	secret, ok := bearer(c.Request().Header.Peek("Authorization"))
 	if !ok {

@@ -31,7 +31,7 @@ func respond(c *fiber.Ctx, answer any) error {
 	return nil
 }
 
-// respondRaw answers with a body that is not changed any more.
+// respondRaw answers with a finished body.
 func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
 	c.Response().Header.SetContentType(contentType)
 	c.Response().SetBodyRaw(body)
@@ -178,7 +178,7 @@ func unknownField(name string, fields []string) string {
 	return "unknown field"
 }
 
-// fieldNames are the names that a body may have.
+// fieldNames returns the names that a body may have.
 func fieldNames(into any) (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		if name := field.Tag.Get("json"); name != "" {

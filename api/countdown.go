@@ -43,7 +43,7 @@ func (s *Server) showCountdown(c *fiber.Ctx) error {
 	return respond(c, countdownAnswer{wire.Name(decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)})
 }
 
-// quotaWithCountdown is the quota of a send, with a token for its countdown.
+// quotaWithCountdown returns the quota of a send, with a token for its countdown.
 func (s *Server) quotaWithCountdown(mailbox address.Address, send rules.Send, d rules.Decision) *quota {
 	q := s.quotaOf(mailbox, d)
 	q.countdown = s.sealCountdown(send, &q.decision.Verdict)
@@ -88,7 +88,7 @@ func (s *Server) openCountdown(token string) (mailbox address.Address, send rule
 	return mailbox, send, nil
 }
 
-// serveScript is the countdown element for the pages of others.
+// serveScript serves the countdown element to pages of any origin.
 func (s *Server) serveScript(c *fiber.Ctx) error {
 	script, err := web.Countdown()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Server) serveScript(c *fiber.Ctx) error {
 	return serveComponent(c, "text/javascript; charset=utf-8", script)
 }
 
-// serveTypes is the element's interface for TypeScript.
+// serveTypes serves the element's interface for TypeScript.
 func (s *Server) serveTypes(c *fiber.Ctx) error {
 	types, err := web.CountdownTypes()
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Server) serveTypes(c *fiber.Ctx) error {
 	return serveComponent(c, "application/typescript", types)
 }
 
-// scriptLife lets a browser use the script for an hour without a request. Its URL does not change
-// with it, so for longer a page could meet a newer server.
+// scriptLife lets a browser use the script for an hour without a request. Its URL never changes, so
+// after an upgrade a page may use the old script for that long.
 const scriptLife = "public, max-age=3600"
 
 func serveComponent(c *fiber.Ctx, contentType string, file web.Component) error {

@@ -1,4 +1,4 @@
-// Package api is the HTTP of mailgate.
+// Package api serves mailgate's HTTP API.
 //
 //	live := api.Live{Rules: set, Actions: actions, Composer: composer}
 //	server, err := api.New(api.Options{Live: live, Relay: delivery.FromRelays(relays), ...})

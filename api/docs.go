@@ -15,12 +15,12 @@ func (s *Server) showStart(c *fiber.Ctx) error {
 	return c.Type("txt", "utf-8").Redirect("/docs", fiber.StatusSeeOther)
 }
 
-// showContract is openapi.yaml.
+// showContract serves openapi.yaml.
 func (s *Server) showContract(c *fiber.Ctx) error {
 	return respondRaw(c, "application/yaml", s.with.OpenAPI)
 }
 
-// showDocs shows openapi.yaml as a page that can send requests.
+// showDocs serves openapi.yaml as a page that can send requests.
 func (s *Server) showDocs(c *fiber.Ctx) error {
 	body, err := s.docs()
 	if err != nil {

@@ -39,7 +39,7 @@ type relayFigures struct {
 	CircuitOpen bool `json:"circuit_open"`
 }
 
-// showFigures is GET /admin/figures.
+// showFigures handles GET /admin/figures.
 func (s *Server) showFigures(c *fiber.Ctx) error {
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,

@@ -10,7 +10,7 @@ import (
 
 const maxKeyName = 64
 
-// Keys are named secrets that open routes. The zero Keys are none. They hold the SHA-256 of each
+// Keys are named secrets that open routes. The zero Keys has none. Keys hold the SHA-256 of each
 // secret, so printing them reveals nothing.
 type Keys struct {
 	keys []key
@@ -21,11 +21,10 @@ type key struct {
 	sum  [sha256.Size]byte
 }
 
-// ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
-// what logs show of the key: letters, digits and . _ -. It may occur twice while the key's
-// secret is changed, and both are one caller. A secret is any visible ASCII but the comma.
-// The error gives the position of the invalid key instead of its name, which may be half of a secret
-// that was written without one.
+// ParseKeys reads "name:secret,name2:secret2"; an empty text has no keys. A name is what logs show
+// of the key: letters, digits and . _ -. It may occur twice while the key's secret is changed, and
+// both are one caller. A secret is any visible ASCII but the comma. The error gives the position of
+// the invalid key instead of its name, which may be half of a secret that was written without one.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	if strings.TrimSpace(text) == "" {
@@ -79,7 +78,7 @@ func notInName(r rune) bool {
 
 func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 
-// IsZero reports whether there are no keys, so that none is asked for.
+// IsZero reports whether there are no keys, so that requests need none.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
 // find returns the name of the key whose secret has this hash. It compares all hashes, each in

@@ -7,19 +7,22 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // lookingUp is a setup in which a caller may look up three times at once and then every 20 ms. An API
 // key and an admin key have one name.
 func lookingUp(t testing.TB, change func(*api.Options)) setup {
 	return setup{options: func(o *api.Options) {
-		o.Lookups = inMemory(must(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
-		o.AdminKeys = must(api.ParseKeys("shop:" + opsKey))(t)
+		o.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
+		o.AdminKeys = must.Get(api.ParseKeys("shop:" + opsKey))(t)
 		if change != nil {
 			change(o)
 		}
-	}, actions: threeActions(&failing{}), rules: ruleForEach}
+	}, actions: twoActions, rules: ruleForEach}
 }
 
 // Every route that reads mailboxes or is an operator's is limited, for each key apart, also if their
@@ -90,8 +93,8 @@ func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
 
 // A lookup that cannot be counted is not answered.
 func TestLookups_LimiterFails_NotAnswered(t *testing.T) {
-	lookups := &failing{}
-	lookups.take.Store(true)
+	lookups := &throttletest.Faulty{}
+	lookups.Fail("take")
 	r := newRig(t, setup{options: func(o *api.Options) { o.Lookups = lookups }})
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 503, "store-unavailable")
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 // A lookup charges nothing, and finds the mailbox that a send charges.
@@ -82,7 +84,7 @@ func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 	got = r.do("POST", path+"/reset", opsKey, `{"reason":"ticket 4711"}`)
 	got.is(t, 200, "")
 	name, _ := got.body["mailbox"].(string)
-	got.audited(t, "mailbox reset", map[string]any{"reason": "ticket 4711", "cleared": 2.0, "mailbox": name})
+	got.logged(t, fields{"msg": "mailbox reset", "key": "alex", "from": "127.0.0.1", "reason": "ticket 4711", "cleared": 2.0, "mailbox": name}, fields{})
 	got.reads(t, `{"email":"carol+x@example.com","cleared":2,"guesses_cleared":0,"mailbox":"`+name+`"}`)
 	r.send("carol@example.com").is(t, 200, "")
 	r.do("POST", "/admin/mailboxes/no-at/reset", opsKey, "").is(t, 422, "invalid")
@@ -92,7 +94,7 @@ func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 // Every invalid address is refused with its reason and not charged.
 func TestSend_HostileAddresses_Refused(t *testing.T) {
 	r := newRig(t, setup{})
-	file := must(os.Open("../mailer/address/testdata/addresses.tsv"))(t)
+	file := must.Get(os.Open("../mailer/address/testdata/addresses.tsv"))(t)
 	defer file.Close()
 	refused := 0
 	for lines := bufio.NewScanner(file); lines.Scan(); {
@@ -101,14 +103,14 @@ func TestSend_HostileAddresses_Refused(t *testing.T) {
 			continue
 		}
 		reason, isRefused := strings.CutPrefix(columns[1], "refused:")
-		input := must(strconv.Unquote(columns[0]))(t)
+		input := must.Get(strconv.Unquote(columns[0]))(t)
 		if !isRefused || strings.Contains(input, "\x00") || strings.ToValidUTF8(input, "") != input {
 			continue // what is no text is refused before it is an address
 		}
 		refused++
 		r.send(input).isInvalid(t, "email:"+reason)
 	}
-	if refused < 50 || len(r.box.List()) != 0 {
-		t.Errorf("%d addresses were refused, and %d emails sent", refused, len(r.box.List()))
+	if refused < 50 || len(r.Relay.List()) != 0 {
+		t.Errorf("%d addresses were refused, and %d emails sent", refused, len(r.Relay.List()))
 	}
 }

@@ -22,8 +22,8 @@ var (
 	relayBuckets    = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
 )
 
-// metrics are the server's figures. None has a label that a caller chooses, so their
-// number is bounded, and none knows a mailbox.
+// metrics are the server's figures. None has a label that a caller chooses, so their number is
+// bounded, and none names a mailbox.
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -110,7 +110,7 @@ type exposition struct {
 
 func newExposition() exposition { return exposition{gatherings: rate.NewLimiter(10, 10)} }
 
-// showMetrics is /metrics.
+// showMetrics serves /metrics.
 func (s *Server) showMetrics(c *fiber.Ctx) error {
 	last := &s.exposition
 	last.mu.Lock()

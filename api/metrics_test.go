@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // has fails the test unless /metrics has these lines, and returns all of it.
@@ -44,10 +45,10 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 		`mailgate_http_request_duration_seconds_count{route="send-code"} 3`,
 		`mailgate_decision_duration_seconds_count 2`,
 		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
-		`mailgate_relay_try_duration_seconds_count{relay="`+r.box.Addr()+`",result="sent"} 1`,
-		`mailgate_relay_connections{relay="`+r.box.Addr()+`",state="idle"} 1`,
-		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 0`,
-		`mailgate_relay_waiting{relay="`+r.box.Addr()+`"} 0`,
+		`mailgate_relay_try_duration_seconds_count{relay="`+r.Relay.Addr()+`",result="sent"} 1`,
+		`mailgate_relay_connections{relay="`+r.Relay.Addr()+`",state="idle"} 1`,
+		`mailgate_relay_circuit_open{relay="`+r.Relay.Addr()+`"} 0`,
+		`mailgate_relay_waiting{relay="`+r.Relay.Addr()+`"} 0`,
 		`mailgate_resets_total 1`,
 		`mailgate_build_info{version="dev"} 1`,
 	)
@@ -62,7 +63,7 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 
 // Counts that alerts use start at 0: an increase from nothing would not be seen.
 func TestMetrics_NothingCounted_AreZero(t *testing.T) {
-	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="given-back"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
+	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="refunded"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
 	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
 		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)
@@ -96,7 +97,7 @@ func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
 // While a relay's circuit is open Retry-After says for how long.
 func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 	r := newRig(t, setup{})
-	r.box.Close()
+	r.Relay.Close()
 	for n := range 6 { // five failures open the breaker, for five seconds
 		got := r.send("unlucky@example.com")
 		got.is(t, 503, "relay-unavailable")
@@ -107,9 +108,9 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 	}
 	r.has(t,
 		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
-		`mailgate_refunds_total{result="given-back"} 6`,
-		`mailgate_relay_circuit_opens_total{relay="`+r.box.Addr()+`"} 1`,
-		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 1`,
+		`mailgate_refunds_total{result="refunded"} 6`,
+		`mailgate_relay_circuit_opens_total{relay="`+r.Relay.Addr()+`"} 1`,
+		`mailgate_relay_circuit_open{relay="`+r.Relay.Addr()+`"} 1`,
 	)
 }
 
@@ -155,7 +156,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 		options: func(o *api.Options) {
 			o.Ready = func(context.Context) error {
 				if down {
-					return errStore
+					return throttletest.ErrFault
 				}
 				return nil
 			}
@@ -173,7 +174,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
 	r.send("two@example.com").is(t, 200, "") // the shadow rule would refuse it and the next
 	r.do("POST", "/admin/mailboxes/one@example.com/reset", opsKey, "").is(t, 200, "")
-	r.box.Close()
+	r.Relay.Close()
 	r.send("three@example.com").is(t, 503, "relay-unavailable")
 	r.now.Add(1500)
 	down = true

@@ -29,15 +29,15 @@ type Options struct {
 	// that a page of another site made a browser send are refused, and those that a proxy has
 	// forwarded, unless TrustedProxies are set.
 	APIKeys, AdminKeys Keys
-	// TrustedProxies are the networks whose X-Forwarded-For is believed. There may be none.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
 	TrustedProxies []netip.Prefix
 
-	// Lookups bounds how often a caller, or without keys an address of the network, may look
-	// mailboxes up and use the routes of operators, so that a stolen key does not list which
-	// mailboxes were sent email. No bound, if nil.
+	// Lookups bounds how often a caller, or without keys a network address, may look mailboxes up
+	// and use the routes of operators, so that a stolen key cannot list which mailboxes were sent
+	// email. Nil is no bound.
 	Lookups throttle.Limiter
-	// Countdowns bounds how often an address of the network may ask how long a countdown
-	// still lasts. No bound, if nil.
+	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
+	// bound.
 	Countdowns throttle.Limiter
 
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
@@ -60,19 +60,18 @@ type Options struct {
 	// MaxConnections are open at once; the next ones wait. A quarter as many requests under one
 	// key's name are in progress at once, so that one caller cannot use everything.
 	MaxConnections int
-	// Ops has /metrics served by ServeOps, and by Serve no longer. The health checks are at both.
+	// Ops moves /metrics from Serve to ServeOps. Both serve the health checks.
 	Ops bool
 	// DrainDelay is how long Shutdown keeps serving with /readyz at 503, so that a
 	// load balancer notices before connections are refused. It may be 0.
 	DrainDelay time.Duration
 
-	// Ready says whether the stores can be asked.
+	// Ready returns an error while the stores cannot be used.
 	Ready func(context.Context) error
 	// DegradedSince is since when this server continues without the history that it shares
 	// with others, in Unix milliseconds; 0 while it does not.
 	DegradedSince func() int64
-	// Fallback answers the paths that no route has, instead of a 404. They need no key. None, if
-	// nil.
+	// Fallback answers paths without a route, which need no key. Nil answers 404.
 	Fallback http.Handler
 
 	Log     *slog.Logger         // a line for each request

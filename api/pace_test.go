@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -15,7 +15,7 @@ import (
 // A leaky bucket sends at even distances and refuses what its queue has no room for.
 func TestSend_LeakyBucket_EvenDistances(t *testing.T) {
 	const apart = 40
-	r, _ := paced(t, 2, apart, nil)
+	r, _ := paced(t, 2, apart)
 	for i, delay := range []any{nil, 40.0, 80.0} { // the clock of the limiter stands still
 		began := time.Now()
 		got := r.send(fmt.Sprintf("pace%d@example.com", i))
@@ -31,11 +31,11 @@ func TestSend_LeakyBucket_EvenDistances(t *testing.T) {
 }
 
 // paced is a rig whose sends leave so many milliseconds apart, by the limiter that is returned.
-func paced(t *testing.T, queue int, apart int64, options func(*api.Options)) (*rig, throttle.Limiter) {
+func paced(t *testing.T, queue int, apart int64) (*rig, throttle.Limiter) {
 	t.Helper()
 	var pace throttle.Limiter
-	r := newRig(t, setup{options: options, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		pace = r.counted("pace", must(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		pace = r.counted("pace", must.Get(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
 		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
 	}})
 	return r, pace
@@ -43,12 +43,12 @@ func paced(t *testing.T, queue int, apart int64, options func(*api.Options)) (*r
 
 func room(t *testing.T, pace throttle.Limiter) int {
 	t.Helper()
-	return must(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
+	return must.Get(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
 }
 
 // A send that cannot leave within its deadline is given back at once.
 func TestSend_QueueTooLong_GivenBack(t *testing.T) {
-	r, pace := paced(t, 5, 20_000, nil)
+	r, pace := paced(t, 5, 20_000)
 	r.send("first@example.com").is(t, 200, "")
 	got := r.send("late@example.com")
 	got.is(t, 503, "busy")
@@ -69,7 +69,7 @@ func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
 		used   int
 	}{{1000, 200, "", 1}, {8000, 503, "busy", 0}} {
 		t.Run(fmt.Sprint(tt.apart), func(t *testing.T) {
-			r, pace := paced(t, 5, tt.apart, func(o *api.Options) { o.SendDeadline = time.Minute })
+			r, pace := paced(t, 5, tt.apart)
 			r.send("first@example.com").is(t, 200, "")
 			answer := make(chan reply, 1)
 			go func() { answer <- r.send("queued@example.com") }()

@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 func TestReady_States_Answers(t *testing.T) {
@@ -204,8 +205,8 @@ func TestCountdownFiles_Requested_CachedAndCompressed(t *testing.T) {
 			got := ask(`"other"`)
 			got.carries(t, map[string]string{"Content-Type": contentType, "Content-Encoding": coded})
 			if coded != "" {
-				unpacked := must(gzip.NewReader(strings.NewReader(got.text)))(t)
-				got.text = string(must(io.ReadAll(unpacked))(t))
+				unpacked := must.Get(gzip.NewReader(strings.NewReader(got.text)))(t)
+				got.text = string(must.Get(io.ReadAll(unpacked))(t))
 			}
 			if got.status != 200 || !strings.Contains(got.text, "export class MailgateCountdown") {
 				t.Errorf("%s: %d, %d bytes", path, got.status, len(got.text))
@@ -238,7 +239,7 @@ func TestConsole_Page_LoadsFromThisServerOnly(t *testing.T) {
 		"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 	})
 	for _, named := range regexp.MustCompile(`(?:href|src)="(/admin/console/([^"]+))"`).FindAllStringSubmatch(got.text, -1) {
-		if part := r.do("GET", named[1], "", ""); part.status != 200 || part.text != string(must(fs.ReadFile(web.FS(), named[2]))(t)) {
+		if part := r.do("GET", named[1], "", ""); part.status != 200 || part.text != string(must.Get(fs.ReadFile(web.FS(), named[2]))(t)) {
 			t.Errorf("%s is not the file", named[1])
 		}
 	}

@@ -31,7 +31,7 @@ var (
 	unknownAction     = &kind{404, "unknown-action", "Unknown action", "No action has this name."}
 	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", "No rule has this name."}
 	unknownCountdown  = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
-	trialUnderWay     = &kind{409, "trial-under-way", "Trial in progress", "Another trial is running. Try again when it has finished."}
+	trialInProgress   = &kind{409, "trial-in-progress", "Trial in progress", "Another trial is running. Try again when it has finished."}
 	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."}
 	methodUnknown     = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
 	requestTimeout    = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}
@@ -112,7 +112,7 @@ func addressProblem(field string, err address.Reason) fieldProblem {
 // sentence adds the capital and the full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
-// level is the level of the log line. Mistakes of callers are routine.
+// level returns the level of the log line. Mistakes of callers are routine.
 func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:

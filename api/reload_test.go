@@ -10,14 +10,14 @@ import (
 
 // reload changes what is in force.
 func (r *rig) reload(change func(*api.Live)) {
-	live := r.options.Live
+	live := r.Options.Live
 	change(&live)
-	r.server.Reload(live)
+	r.API.Reload(live)
 }
 
 // A reload replaces the configuration, and recorded sends still count.
 func TestReload_Replaces_CountsKept(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r := newRig(t, setup{actions: twoActions})
 	r.send("reloaded@example.com").is(t, 200, "")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
 	r.reload(func(live *api.Live) { live.Rules = r.onlyMailbox("mailboxes", "minute=2/60s") })

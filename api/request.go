@@ -23,7 +23,7 @@ type request struct {
 
 	shown     access // what the key that came with the request opens
 	shownName string
-	key       string // the name of the key that opened the route, empty if none was asked for
+	key       string // the name of the key that opened the route, empty if it needs none
 
 	keyless  bool    // it holds a part of Server.keyless
 	caller   *caller // of which it holds a part
@@ -58,7 +58,7 @@ var requests = sync.Pool{New: func() any {
 
 type localsKey struct{}
 
-// requestOf is the request that accessLog began.
+// requestOf returns the request that accessLog began.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localsKey{}).(*request) }
 
 // begin makes the request, and sets the headers that every answer has. A cache must not keep an

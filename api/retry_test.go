@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // once sends under an Idempotency-Key, which is the text of the header.
@@ -19,7 +19,13 @@ func (r *rig) once(key, email string) reply {
 
 func (r *rig) onceAs(caller, key, body string) reply {
 	r.t.Helper()
-	return r.request("POST", "/send-code", http.Header{
+	return r.under(key, caller, "/send-code", body)
+}
+
+// under sends a request under an Idempotency-Key.
+func (r *rig) under(key, caller, path, body string) reply {
+	r.t.Helper()
+	return r.request("POST", path, http.Header{
 		"Authorization": {"Bearer " + caller}, "Content-Type": {"application/json"}, "Idempotency-Key": {key},
 	}, body)
 }
@@ -59,7 +65,7 @@ func TestIdempotencyKey_Repeated_AnsweredAlikeForADay(t *testing.T) {
 	r.now.Add(1)
 	second := r.once("click-1", "once@example.com")
 	second.is(t, 200, "")
-	if second.body["id"] == first.body["id"] || len(r.box.List()) != 2 {
+	if second.body["id"] == first.body["id"] || len(r.Relay.List()) != 2 {
 		t.Errorf("after a day: %s", second.text)
 	}
 }
@@ -159,7 +165,7 @@ func TestIdempotencyKey_TemplateGone_FirstAnswerStays(t *testing.T) {
 // template is gone, and that answer stays.
 func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
 	const body = `{"email":"lost@example.com","template":"invite"}`
-	r, store := newFailing(t, setup{options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) }})
+	r, store := newFaulty(t, setup{options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) }})
 	r.keys.refused.Store(answered)
 	id := r.onceAs(appKey, "k", body).body["id"]
 	r.shutdown()
@@ -168,27 +174,15 @@ func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
 	r.reload(func(live *api.Live) { live.Composer = composerWith(t, nil) })
 	r.onceAs(appKey, "k", body).is(t, 409, "idempotency-in-flight")
 	r.now.Add(lease)
-	store.rest.Store(true)
+	store.Fail("peek")
 	r.onceAs(appKey, "k", body).is(t, 503, "store-unavailable")
-	store.rest.Store(false)
+	store.Fail()
 	unknown := r.onceAs(appKey, "k", body)
 	unknown.is(t, 504, "delivery-unknown")
 	unknown.says(t, fields{"id": id, "wait_ms": 30_000.0})
 	r.onceAs(appKey, "k", body).again(t, unknown)
 	r.sent(1)
 	r.charged("lost@example.com", 1)
-}
-
-// another is a second server on the same stores and relay.
-func (r *rig) another() *rig {
-	r.t.Helper()
-	next := *r
-	next.served = make(chan error, 1)
-	o := r.options
-	o.Metrics = prometheus.NewRegistry()
-	next.server = must(api.New(o))(r.t)
-	next.serve()
-	return &next
 }
 
 func TestIdempotencyKey_Malformed_Refused(t *testing.T) {
@@ -205,7 +199,7 @@ func TestIdempotencyKey_Malformed_Refused(t *testing.T) {
 // While a secret is changed the old one and the new one are one caller.
 func TestIdempotencyKey_SecretChanged_SameCaller(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.APIKeys = must(api.ParseKeys("shop:the-new-secret,shop:the-old-secret,blog:another-key"))(t)
+		o.APIKeys = must.Get(api.ParseKeys("shop:the-new-secret,shop:the-old-secret,blog:another-key"))(t)
 	}})
 	const body = `{"email":"change@example.com"}`
 	first := r.onceAs("the-old-secret", "click-1", body)

@@ -39,7 +39,7 @@ func (s *Server) routes(app *fiber.App) {
 	}
 }
 
-// opsRoutes are those of the listener of operations. The operator controls which clients reach
+// opsRoutes adds the routes of the operations listener. The operator controls which clients reach
 // it, so no share bounds them.
 func (s *Server) opsRoutes(app *fiber.App) {
 	app.Get("/livez", s.showLive).Name("livez")

@@ -80,7 +80,7 @@ func (s *Server) resetRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
+	return s.clear(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
 }
 
 // sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the subject. It is read as

@@ -39,7 +39,7 @@ type sendAnswer struct {
 	wire.Verdict
 }
 
-// sendCode is POST /send-code.
+// sendCode handles POST /send-code.
 func (s *Server) sendCode(c *fiber.Ctx) error {
 	r := requestOf(c)
 	key, err := readKey(c)

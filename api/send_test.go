@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -21,7 +22,7 @@ func (r *rig) arrived(to string) sandbox.Message {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	mail := must(r.box.Wait(ctx, to))(r.t)
+	mail := must.Get(r.Relay.Wait(ctx, to))(r.t)
 	journal.private(sixDigits.FindAllString(mail.Text, -1)...)
 	return mail
 }

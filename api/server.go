@@ -154,7 +154,7 @@ func (s *Server) newEndpoint(app *fiber.App) *endpoint {
 	return &endpoint{app: app}
 }
 
-// connections is the number of open connections.
+// connections returns the number of open connections.
 func (e *endpoint) connections() int { return int(max(0, e.app.Server().GetOpenConnectionsCount())) }
 
 // Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
@@ -163,8 +163,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.main.serve(l, s.with.MaxConnections, s.with.Log)
 }
 
-// ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which are
-// independent of the load at the other listener. It ends after Serve.
+// ServeOps serves /metrics, /livez and /readyz from a listener of their own, independent of the
+// load on the other. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
 	return s.ops.serve(l, opsConnections, s.with.Log)
 }

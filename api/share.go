@@ -26,12 +26,13 @@ func (s *share) take() bool {
 
 func (s *share) leave() { s.inUse.Add(-1) }
 
-// withoutKey is how many requests without a key are in progress at once. A browser loads a page over
-// six connections; more for each processor makes sends beside a flood slower.
+// withoutKey returns how many requests without a key are in progress at once. A browser loads a page
+// over six connections; more for each processor makes sends beside a flood slower.
 func withoutKey() int { return max(8, 2*runtime.GOMAXPROCS(0)) }
 
-// keylessShare is how many requests without a valid key may be in progress. Where no keys are set
-// every program of this machine is a caller, and a Fallback may hold its requests for any time.
+// keylessShare returns how many requests without a valid key may be in progress. Where no keys
+// are set every program of this machine is a caller, and a Fallback may hold its requests for any
+// time.
 func keylessShare(o Options) int64 {
 	if o.APIKeys.IsZero() || o.Fallback != nil {
 		return 0

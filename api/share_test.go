@@ -17,9 +17,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // withoutKey is how many requests without a valid key are in progress at once.
@@ -38,8 +37,8 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 			return nil
 		}
 	}})
-	ops := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	go r.server.ServeOps(ops)
+	ops := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	go r.API.ServeOps(ops)
 	var held sync.WaitGroup
 	for range withoutKey {
 		held.Go(func() { r.do("GET", "/readyz", "", "").is(t, 200, "") })
@@ -80,8 +79,8 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	for path, want := range map[string]string{
 		"/livez": "live", "/metrics": fmt.Sprintf("mailgate_http_requests_total{route=\"without-key\",status=\"503\"} %d\n", len(asks)),
 	} {
-		answer := must(http.Get("http://" + ops.Addr().String() + path))(t)
-		if text := string(must(io.ReadAll(answer.Body))(t)); answer.StatusCode != 200 || !strings.Contains(text, want) {
+		answer := must.Get(http.Get("http://" + ops.Addr().String() + path))(t)
+		if text := string(must.Get(io.ReadAll(answer.Body))(t)); answer.StatusCode != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s of the listener of operations: %d, without %s", path, answer.StatusCode, want)
 		}
 		answer.Body.Close()
@@ -99,10 +98,10 @@ func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 		o.OpenAPI = append(slices.Clone(o.OpenAPI), strings.Repeat("# more than a socket holds\n", 1<<20)...)
 	}})
 	for range withoutKey {
-		c := must(net.Dial("tcp", r.addr))(t)
+		c := must.Get(net.Dial("tcp", r.Addr))(t)
 		defer c.Close()
-		must(io.WriteString(c, "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
-		must(c.Read(make([]byte, 1)))(t)
+		must.Get(io.WriteString(c, "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
+		must.Get(c.Read(make([]byte, 1)))(t)
 	}
 	began := time.Now()
 	servertest.Eventually(t, "room for another", func() bool { return r.do("GET", "/livez", "", "").status == 200 })
@@ -111,31 +110,20 @@ func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 	}
 }
 
-// held is a limiter that holds the sends of a flood until it is let go.
-type held struct {
-	throttle.Historian
-	now   atomic.Int64
-	leave chan struct{}
-}
-
-func (h *held) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	if strings.HasPrefix(key, "flood") {
-		h.now.Add(1)
-		<-h.leave
-	}
-	return h.Historian.Take(ctx, key, id)
-}
-
 // However many requests come with one key, so many are decided at once and no more; another key's do
 // not wait for them, and none is refused.
 func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 	most := 32 * runtime.GOMAXPROCS(0)
-	limiter := &held{leave: make(chan struct{})}
-	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
-		limiter.Historian = r.limiter
-		own.Limiter = limiter
+	r, limiter := newFaulty(t, setup{})
+	var held atomic.Int64
+	leave := make(chan struct{})
+	limiter.On(func(_ context.Context, event, key string) error {
+		if event == "take" && strings.HasPrefix(key, "flood") {
+			held.Add(1)
+			<-leave
+		}
 		return nil
-	}})
+	})
 	var group sync.WaitGroup
 	for n := range 3 * most {
 		group.Go(func() { r.send(fmt.Sprintf("flood%d@example.com", n)).is(t, 200, "") })
@@ -144,13 +132,13 @@ func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 		_, after, _ := strings.Cut(r.has(t), "\nmailgate_http_connections ")
 		line, _, _ := strings.Cut(after, "\n")
 		open, err := strconv.Atoi(line)
-		return err == nil && open >= 3*most && limiter.now.Load() >= int64(most)
+		return err == nil && open >= 3*most && held.Load() >= int64(most)
 	})
 	r.do("POST", "/send-code", "another-key", `{"email":"a@example.com"}`).is(t, 200, "")
-	if n := limiter.now.Load(); n != int64(most) {
+	if n := held.Load(); n != int64(most) {
 		t.Errorf("%d are decided at once, want %d", n, most)
 	}
-	close(limiter.leave)
+	close(leave)
 	group.Wait()
 }
 
@@ -219,7 +207,7 @@ func TestOpenAPI_Unread_TakesLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.write(strings.Repeat(ask, 60)) // whose answers are more than the sockets hold
-		must(w.reader.Peek(1))(t)
+		must.Get(w.reader.Peek(1))(t)
 	}
 	if each := (heap() - before) / clients; each > most {
 		t.Errorf("each of them takes %d bytes, want at most %d", each, most)

@@ -8,12 +8,13 @@ import (
 // handingOver is the time that Shutdown leaves the last queued send to hand over its email.
 const handingOver = 5 * time.Second
 
-// Shutdown ends the serving without losing a request. At once, /readyz answers 503 and every answer
+// Shutdown stops serving without losing a request. At once, /readyz answers 503 and every answer
 // ends its connection. After DrainDelay no new connections are accepted, idle ones are closed, and
-// requests in progress are finished; one that is still arriving has until readTimeout. A queued send
-// keeps waiting, unless it would come too late to hand over its email before ctx ends: it is answered
-// at once. When ctx ends first, the rest is cut off, with a moment for refunds, and ctx's error is
-// returned. Refunds take a few seconds or StoreTimeout at most; the log says what stays charged.
+// requests in progress are finished; one that is still arriving has until readTimeout. A queued
+// send keeps waiting, unless it would come too late to hand over its email before ctx ends: it is
+// answered at once. When ctx ends first, the rest is cut off, with a moment for refunds, and ctx's
+// error is returned. Refunds take a few seconds or StoreTimeout at most; the log says what stays
+// charged.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()

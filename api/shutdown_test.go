@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -28,7 +29,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	<-sender.entered
 
 	down := make(chan error, 1)
-	go func() { down <- r.server.Shutdown(context.Background()) }()
+	go func() { down <- r.API.Shutdown(context.Background()) }()
 	var got reply
 	servertest.Eventually(t, "/readyz is 503", func() bool {
 		got = r.do("GET", "/readyz", "", "")
@@ -39,7 +40,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	idle.ended(0)
-	if c, err := net.Dial("tcp", r.addr); err == nil {
+	if c, err := net.Dial("tcp", r.Addr); err == nil {
 		c.Close()
 		t.Error("a new connection was taken")
 	}
@@ -55,7 +56,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	if err := <-down; err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
-	if err := <-r.served; err != nil {
+	if err := <-r.Served; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
 }
@@ -119,7 +120,7 @@ func (r *rig) cutOff(after time.Duration) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := r.API.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		r.t.Errorf("Shutdown: %v", err)
 	}
 }
@@ -130,13 +131,13 @@ func TestServe_OutOfOrder_EndsCleanly(t *testing.T) {
 	r.shutdown()
 	r.shutdown()
 
-	o := r.options
+	o := r.Options
 	o.Metrics = prometheus.NewRegistry()
-	other := must(api.New(o))(t)
+	other := must.Get(api.New(o))(t)
 	if err := other.Shutdown(context.Background()); err != nil {
 		t.Errorf("Shutdown before Serve: %v", err)
 	}
-	late := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	late := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := other.Serve(late); err != nil {
 		t.Errorf("Serve after Shutdown: %v", err)
 	}

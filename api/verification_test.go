@@ -9,6 +9,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // signUp is a purpose, in the body of a send or a check.
@@ -103,7 +104,7 @@ func TestVerify_GuessesSpent_RefusedUntilReset(t *testing.T) {
 	reset := r.do("POST", "/admin/mailboxes/guessed@example.com/reset", opsKey, `{"reason":"a call"}`)
 	reset.is(t, 200, "")
 	reset.says(t, fields{"cleared": 2.0, "guesses_cleared": 5.0})
-	reset.audited(t, "mailbox reset", map[string]any{"guesses_cleared": 5.0})
+	reset.logged(t, fields{"msg": "mailbox reset", "key": "alex", "guesses_cleared": 5.0}, fields{})
 	r.try("guessed@example.com", again).is(t, 200, "")
 }
 
@@ -135,15 +136,15 @@ func TestVerify_NotAGuess_ChargesNone(t *testing.T) {
 
 // While codes or guesses cannot be read nothing is sent, charged or verified.
 func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
-	guesses := &failing{}
+	guesses := &throttletest.Faulty{}
 	r := newRig(t, setup{options: func(o *api.Options) {
 		guesses.Historian = o.Guesses.(throttle.Historian)
 		o.Guesses = guesses
 	}})
 	code := r.mailed("down@example.com")
-	guesses.take.Store(true)
+	guesses.Fail("take")
 	r.try("down@example.com", code).is(t, 503, "store-unavailable")
-	guesses.take.Store(false)
+	guesses.Fail()
 	r.codes.closed.Store(true)
 	r.now.Add(60_000)
 	r.send("down@example.com").is(t, 503, "store-unavailable")
@@ -151,7 +152,7 @@ func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	r.charged("down@example.com", 1)
 	r.codes.closed.Store(false)
 	r.try("down@example.com", code).is(t, 200, "")
-	guesses.rest.Store(true)
+	guesses.Fail("reset")
 	r.do("POST", "/admin/mailboxes/down@example.com/reset", opsKey, "").isNoReset(t, 1)
 }
 

@@ -16,7 +16,7 @@ type verifyAnswer struct {
 	Verified bool `json:"verified"`
 }
 
-// verifyCode is POST /verify-code. A right code is used up.
+// verifyCode handles POST /verify-code. A correct code is used up.
 func (s *Server) verifyCode(c *fiber.Ctx) error {
 	r, purpose := requestOf(c), ""
 	var body verifyBody

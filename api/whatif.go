@@ -67,8 +67,8 @@ type triedRefusal struct {
 	Limit string `json:"limit"`
 }
 
-// tryTiers is POST /admin/what-if. It replays the sends on record under other tiers, one trial at a
-// time.
+// tryTiers handles POST /admin/what-if: it replays the recorded sends under other tiers, one trial
+// at a time.
 func (s *Server) tryTiers(c *fiber.Ctx) error {
 	r := requestOf(c)
 	var body whatIfBody
@@ -87,7 +87,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 		return invalidFields(wrong)
 	}
 	if !s.trying.TryLock() {
-		return &problem{kind: trialUnderWay, retryAfter: soon}
+		return &problem{kind: trialInProgress, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
 	t := newTrial(policy)

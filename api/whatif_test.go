@@ -100,7 +100,12 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 		options func(*api.Options)
 		want    string
 	}{
-		{"one more", visits(one, 100_001), func(o *api.Options) { o.SendDeadline = 10 * time.Minute }, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
+		{"one more", func(_ context.Context, visit func(throttle.History) bool) error {
+			for n := 0; n < 100_001 && visit(one); {
+				n++
+			}
+			return nil
+		}, func(o *api.Options) { o.SendDeadline = 10 * time.Minute }, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
 		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
 			visit(one)
 			<-ctx.Done()
@@ -117,18 +122,6 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	}
 }
 
-// visits goes through so many histories, all alike.
-func visits(h throttle.History, n int) func(context.Context, func(throttle.History) bool) error {
-	return func(_ context.Context, visit func(throttle.History) bool) error {
-		for range n {
-			if !visit(h) {
-				return nil
-			}
-		}
-		return nil
-	}
-}
-
 func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	began, goOn := make(chan struct{}, 2), make(chan struct{})
 	r := newRig(t, walking(func(context.Context, func(throttle.History) bool) error {
@@ -140,7 +133,7 @@ func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	go func() { first <- r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`) }()
 	<-began
 	got := r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
-	got.is(t, 409, "trial-under-way")
+	got.is(t, 409, "trial-in-progress")
 	got.carries(t, map[string]string{"Retry-After": "1"})
 	close(goOn)
 	(<-first).is(t, 200, "")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -25,7 +26,7 @@ type wire struct {
 // dial opens a connection and writes to it.
 func (r *rig) dial(text string) *wire {
 	r.t.Helper()
-	c := must(net.Dial("tcp", r.addr))(r.t)
+	c := must.Get(net.Dial("tcp", r.Addr))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	w := &wire{c, r.t, bufio.NewReader(c)}
@@ -51,7 +52,7 @@ func (w *wire) send(email string) {
 // answer reads one answer.
 func (w *wire) answer(method string) reply {
 	w.t.Helper()
-	response := must(http.ReadResponse(w.reader, &http.Request{Method: method}))(w.t)
+	response := must.Get(http.ReadResponse(w.reader, &http.Request{Method: method}))(w.t)
 	defer response.Body.Close()
 	return readReply(w.t, response)
 }
@@ -150,10 +151,10 @@ func TestWire_Expect_AnsweredFirst(t *testing.T) {
 
 	const body = `{"email":"expect@example.com"}`
 	w = r.dial(head + strconv.Itoa(len(body)) + "\r\n\r\n")
-	if line := must(w.reader.ReadString('\n'))(t); line != "HTTP/1.1 100 Continue\r\n" {
+	if line := must.Get(w.reader.ReadString('\n'))(t); line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("answered %q", line)
 	}
-	must(w.reader.ReadString('\n'))(t)
+	must.Get(w.reader.ReadString('\n'))(t)
 	w.write(body)
 	w.read("POST", "/send-code").is(t, 200, "")
 }

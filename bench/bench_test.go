@@ -46,29 +46,18 @@ func TestCompare_PairedRounds_SpreadOfTheRatios(t *testing.T) {
 	}
 }
 
-func TestMissed_MedianAndBound(t *testing.T) {
-	for _, c := range []struct {
-		median float64
-		bound  bound
-		missed bool
-	}{
-		{1, atMost(1), false}, {1.01, atMost(1), true}, {1, atLeast(1), false}, {0.99, atLeast(1), true}, {9, bound{}, false},
-	} {
-		if got := (row{ratio: spread{median: c.median}, required: c.bound}).missed(); got != c.missed {
-			t.Errorf("%g with %v: missed is %t", c.median, c.bound, got)
-		}
-	}
-}
-
 func TestPrintTable_RowsAndReasons(t *testing.T) {
-	var out bytes.Buffer
-	printTable(&out, []row{
-		{name: "a", unit: "µs", peer: "p", ours: 1234, theirs: 0.5, ratio: spread{1, 2, 3}, required: atMost(1)},
-		{name: "b", skipped: "no p"},
-	})
-	for _, want := range []string{"| a | µs | 1234 | p | 0.5 | 1.00 | **2.00** | 3.00 | ≤ 1.0 | **missed** |\n", "| b | not measured: no p |\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no line %q in\n%s", want, out.String())
+	for want, r := range map[string]row{
+		"| µs | 1234 | p | 0.5 | 1.00 | **2.00** | 3.00 | ≤ 1.0 | **missed** |": {unit: "µs", peer: "p", ours: 1234, theirs: 0.5, ratio: spread{1, 2, 3}, required: atMost(1)},
+		"| **1.00** | 0.00 | ≤ 1.0 | met |":                                     {ratio: spread{median: 1}, required: atMost(1)},
+		"| **1.00** | 0.00 | ≥ 1.0 | met |":                                     {ratio: spread{median: 1}, required: atLeast(1)},
+		"| **0.99** | 0.00 | ≥ 1.0 | **missed** |":                              {ratio: spread{median: 0.99}, required: atLeast(1)},
+		"| **9.00** | 0.00 |  |  |":                                             {ratio: spread{median: 9}},
+		"| b | not measured: no p |":                                            {name: "b", skipped: "no p"},
+	} {
+		var out bytes.Buffer
+		if printTable(&out, []row{r}); !strings.Contains(out.String(), want+"\n") {
+			t.Errorf("no line ends with %q in\n%s", want, out.String())
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (l limiter) want(mailbox string, want bool) error {
 	return err
 }
 
-// eachOf is a limiter by several limits. The first that refuses ends the call.
+// eachOf returns a limiter by several limits. The first that refuses ends the call.
 func eachOf(client *redis.Client, name string, tiers []throttle.Tier, of func(*redis.Client, string, throttle.Tier) limiter) limiter {
 	var limits []limiter
 	for _, t := range tiers {

@@ -55,10 +55,10 @@ func sendCode(number func(n int64) int64) func(n int64) string {
 	return post("/send-code", func(n int64) string { return `{"email":"` + mailbox(number(n)) + `"}` })
 }
 
-// mailbox is a mailbox of 20 characters.
+// mailbox returns a mailbox of 20 characters.
 func mailbox(n int64) string { return fmt.Sprintf("user%07d@mail.com", n) }
 
-// each is a different number every time, among one of the first so many again and again.
+// each returns a different number for each call; among repeats the first n numbers.
 func each(n int64) int64 { return n }
 
 func among(count int64) func(n int64) int64 {
@@ -88,7 +88,7 @@ func (l *load) run(length time.Duration, most int64) int64 {
 // send sends n requests, however long it takes.
 func (l *load) send(n int64) { l.run(time.Hour, n) }
 
-// on is a side: a process under this load.
+// on returns a side: a process under this load.
 func (l *load) on(p *process) side {
 	return func() sample {
 		used, began := p.processor(), time.Now()

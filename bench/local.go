@@ -11,10 +11,10 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-// localLibrary compares the processor time of refusals in memory, asked for by every processor
-// at once: with go-limiter, which has one limit, the one that refuses; and among a million
-// mailboxes with among a thousand. Of the million it asks about a thousand, which tells what the
-// limiter costs, and about all, which tells what the processor's caches do.
+// localLibrary compares the processor time of refusals in memory, requested by every processor at
+// once: with go-limiter, which has one limit, the one that refuses; and among a million mailboxes
+// with among a thousand. Of the million it asks about a thousand, which tells what the limiter
+// costs, and about all, which tells what the processor's caches do.
 func localLibrary(b *bench) []row {
 	const some = 100_000
 	first := libraryTiers.Tiers()[0]
@@ -38,7 +38,7 @@ func localLibrary(b *bench) []row {
 	}
 }
 
-// inMemory is our limiter with room for all mailboxes.
+// inMemory returns our limiter with room for all mailboxes.
 func (b *bench) inMemory() limiter {
 	store := must(cache.Open(cache.Options{Bytes: 2 << 30}))
 	b.later(func() { store.Close() })
@@ -55,7 +55,7 @@ func fill(l limiter, n int) []string {
 	return order
 }
 
-// refusals is a side that asks about mailboxes that are full.
+// refusals returns a side that asks about mailboxes that are full.
 func refusals(l limiter, order []string) side {
 	return inCalls(runtime.GOMAXPROCS(0), 100_000, func(i int) error { return l.want(order[i%len(order)], false) })
 }

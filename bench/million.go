@@ -12,9 +12,9 @@ import (
 
 const few, many = 1_000, 1_000_000
 
-// millionMailboxes measures mailgate with a data directory of a million mailboxes that may not
-// be sent any more mails today, beside one with a thousand. All of the mailboxes are asked
-// about, in no order: more than its memory holds.
+// millionMailboxes measures mailgate with a data directory of a million mailboxes that may not be
+// sent any more emails today, beside one with a thousand. All of the mailboxes are asked about, in
+// no order: more than its memory holds.
 func millionMailboxes(b *bench) []row {
 	relay := b.openSink()
 	var sides []side

@@ -79,7 +79,7 @@ func healthy(path string) func(addr string) bool {
 	}
 }
 
-// freeAddr is an address of this machine at which nothing listens.
+// freeAddr returns an address of this machine at which nothing listens.
 func freeAddr() (addr, port string) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	check(listener.Close())
@@ -87,7 +87,7 @@ func freeAddr() (addr, port string) {
 	return addr, addr[strings.LastIndex(addr, ":")+1:]
 }
 
-// processor is the processor time that the process has used, user and system.
+// processor returns the processor time that the process has used, user and system.
 func (p *process) processor() time.Duration {
 	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)))
 	_, after, _ := strings.Cut(string(text), ") ") // what follows the name
@@ -96,7 +96,7 @@ func (p *process) processor() time.Duration {
 	return time.Duration(must(strconv.Atoi(fields[11]))+must(strconv.Atoi(fields[12]))) * tick
 }
 
-// memory is the resident memory in megabytes.
+// memory returns the resident memory in megabytes.
 func (p *process) memory() float64 {
 	text := must(os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)))
 	return must(strconv.ParseFloat(first(`VmRSS:\s*(\d+) kB`, text), 64)) / 1024
@@ -134,7 +134,7 @@ func (b *bench) startMailgate(relay string, settings ...string) *process {
 	return b.start(cmd, addr, healthy("/readyz"))
 }
 
-// newDataDir is the setting of a data directory that does not exist yet.
+// newDataDir returns the setting of a data directory that does not exist yet.
 func (b *bench) newDataDir() (setting, dir string) {
 	dir = filepath.Join(must(os.MkdirTemp(b.dir, "")), "data")
 	return "MAILGATE_DATA_DIR=" + dir, dir

@@ -37,7 +37,7 @@ func decisionsOnRedis(b *bench) []row {
 	}
 }
 
-// startOnRedis starts mailgate with an action. The relay is not asked before the first mail.
+// startOnRedis starts mailgate with an action. The relay is not asked before the first email.
 func (b *bench) startOnRedis(redis string) *process {
 	rules := filepath.Join(b.dir, "rules.yaml")
 	check(os.WriteFile(rules, []byte("actions: [{name: bench, limit: 'hour=1/1h,day=5/24h,week=10/168h'}]\n"), 0o600))

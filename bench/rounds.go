@@ -65,7 +65,7 @@ func parallel(callers, from, n int, do func(i int) error) float64 {
 	return float64(n) / took.Seconds()
 }
 
-// inCalls is a side that makes n calls in a round, each with a number of its own.
+// inCalls returns a side that makes n calls in a round, each with a number of its own.
 func inCalls(callers, n int, do func(i int) error) side {
 	from := 0
 	return func() sample {
@@ -76,7 +76,7 @@ func inCalls(callers, n int, do func(i int) error) side {
 	}
 }
 
-// ownProcessor is the processor time that this process has used.
+// ownProcessor returns the processor time that this process has used.
 func ownProcessor() time.Duration {
 	var u syscall.Rusage
 	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))

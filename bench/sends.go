@@ -4,13 +4,13 @@ import "net/http"
 
 const (
 	visitors = 64    // connections where answers are quick
-	senders  = 16    // connections where mails are sent
+	senders  = 16    // connections where emails are sent
 	known    = 1_000 // mailboxes that are asked about again and again
 )
 
 // refusedSends compares a refused POST /send-code with a handler that parses the same body and
-// answers the same fields, but decides, counts and logs nothing. The mailboxes have just been
-// sent a mail, so they are refused for a minute: longer than all rounds take.
+// answers the same fields, but decides, counts and logs nothing. The mailboxes have just been sent
+// an email, so they are refused for a minute: longer than all rounds take.
 func refusedSends(b *bench) []row {
 	relay := b.openSink()
 	data, _ := b.newDataDir()

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// sink is a relay that takes every mail and keeps none.
+// sink is a relay that takes every email and keeps none.
 type sink struct {
 	addr          string
 	mails, octets atomic.Int64 // taken so far
@@ -65,7 +65,7 @@ func (s *sink) serve(conn net.Conn) {
 	}
 }
 
-// take reads one mail up to its final dot.
+// take reads one email up to its final dot.
 func (s *sink) take(in *bufio.Reader) error {
 	octets := 0
 	for {

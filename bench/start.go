@@ -8,7 +8,7 @@ func starts(b *bench) []row {
 	var ready, idle []float64
 	for range *rounds {
 		data, _ := b.newDataDir()
-		p := b.startMailgate("127.0.0.1:1", data) // the relay is not asked before the first mail
+		p := b.startMailgate("127.0.0.1:1", data) // the relay is not asked before the first email
 		time.Sleep(2 * time.Second)               // what is measured is the state after this time
 		ready, idle = append(ready, p.ready.Seconds()*1000), append(idle, p.memory())
 		p.stop()

@@ -103,7 +103,7 @@ func first(pattern string, text []byte) string {
 	return "unknown"
 }
 
-// describeLoad is the load average of the last minute: what else the machine does.
+// describeLoad returns the load average of the last minute: what else the machine does.
 func describeLoad() string {
 	average, _ := os.ReadFile("/proc/loadavg")
 	return first(`^(\S+)`, average)

@@ -23,14 +23,14 @@ var ErrUnavailable = errors.New("the store is unavailable")
 
 // The kinds of ErrUnavailable that an operator can act on.
 var (
-	// ErrFull is a disk, or the memory of a store in memory alone, without room. Values
-	// can still be read and removed, and writes succeed again once there is room.
+	// ErrFull means that the disk, or the memory of a store in memory alone, is full. Values can
+	// still be read and removed, and writes succeed again once there is room.
 	ErrFull = fmt.Errorf("%w: no room is left", ErrUnavailable)
-	// ErrInUse is a directory that another process has open.
+	// ErrInUse means that another process has the directory open.
 	ErrInUse = fmt.Errorf("%w: another process uses this data directory", ErrUnavailable)
-	// ErrCorrupt is a file that does not hold what was written to it.
+	// ErrCorrupt means that a file does not hold what was written to it.
 	ErrCorrupt = fmt.Errorf("%w: the data is corrupt", ErrUnavailable)
-	// ErrClosed is a call after Close.
+	// ErrClosed means that the call came after Close.
 	ErrClosed = fmt.Errorf("%w: it is closed", ErrUnavailable)
 )
 
@@ -108,7 +108,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close waits for calls in progress and ends the store. Later calls return ErrClosed.
+// Close waits for calls in progress and closes the store. Later calls return ErrClosed.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -145,11 +145,10 @@ func (t *Table) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// Update lets step replace the value of the key, with no other step of the key in between,
-// and returns when the change, and all that step has seen, is durable. A next that equals old
-// and expires when old does writes nothing. If ctx ends while the change is being written,
-// Update returns and the change may or may not be kept. Under the context of a [Batch] it
-// does not wait.
+// Update lets step replace the value of the key, with no other step on the key in between, and
+// returns when the change and what step read are durable. A next that equals old, with old's
+// expiry, writes nothing. If ctx ends while the change is being written, Update returns and the
+// change may or may not be kept. Under the context of a [Batch] it does not wait.
 func (t *Table) Update(ctx context.Context, key string, step Step) error {
 	err := ctx.Err()
 	if err == nil {

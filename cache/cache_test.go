@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 var ctx = context.Background()
@@ -30,10 +32,7 @@ func newClock(at int64) *clock {
 // open opens a store for as long as the test runs.
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -44,9 +43,7 @@ func open(t testing.TB, o Options) *Store {
 
 func put(t testing.TB, table *Table, key, value string, expires int64) {
 	t.Helper()
-	if err := tryPut(table, key, value, expires); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tryPut(table, key, value, expires))
 }
 
 func tryPut(table *Table, key, value string, expires int64) error {
@@ -55,9 +52,7 @@ func tryPut(table *Table, key, value string, expires int64) error {
 
 func remove(t testing.TB, table *Table, key string) {
 	t.Helper()
-	if err := table.Update(ctx, key, func([]byte) ([]byte, int64) { return nil, 0 }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, table.Update(ctx, key, func([]byte) ([]byte, int64) { return nil, 0 }))
 }
 
 func expect(t testing.TB, table *Table, key, value string) {
@@ -93,12 +88,10 @@ func TestUpdate_Steps_ReplaceAndRemove(t *testing.T) {
 		put(t, a, "empty", "", never)
 		expect(t, s.Table("a"), "key", "one")
 		var saw []byte
-		if err := a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
 			saw = slices.Clone(old)
 			return append(slices.Clone(old), " two"...), never
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if string(saw) != "one" {
 			t.Errorf("the step saw %q", saw)
 		}
@@ -126,14 +119,12 @@ func TestGet_Expiry_GoesByTheClock(t *testing.T) {
 		expect(t, table, "key", "value")
 		now.Store(3000)
 		expectNone(t, table, "key")
-		if err := table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
 			if old != nil {
 				t.Errorf("the step saw the expired %q", old)
 			}
 			return []byte("new"), 4000
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		expect(t, table, "key", "new")
 		now.Store(4500)
 		remove(t, table, "key")
@@ -187,9 +178,7 @@ func TestCalls_EndedContextOrClosedStore_SayWhy(t *testing.T) {
 			t.Error(err)
 		}
 		expect(t, table, "key", "value")
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close())
 		_, getting := table.Get(ctx, "key")
 		for name, err := range map[string]error{
 			"get":    getting,

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,7 @@ func (w *write) wait(ctx context.Context) error {
 
 const (
 	maxQueued = 16384 // jobs
-	maxWrites = 1024  // changes in one transaction
+	maxJobs   = 1024  // done before changes that a caller waits for are written
 )
 
 var errBusy = errors.New("too many changes are waiting to be written")
@@ -144,7 +145,7 @@ func (d *disk) get(ctx context.Context, key string) ([]byte, error) {
 	return r.at(d.now()), err
 }
 
-// current is the newest record of the key, and the write that it waits for, if any.
+// current returns the newest record of the key, and the write that it waits for, if any.
 func (d *disk) current(ctx context.Context, key string) (record, *write, error) {
 	generation, s := d.slots(key)
 	before := generation.Load()
@@ -255,13 +256,13 @@ func (d *disk) work() {
 		select {
 		case j, more := <-d.queue:
 			open, awaited = more, d.do(j, &writes) || !more
-			for n := len(d.queue); n > 0 && len(writes) < maxWrites; n-- {
+			for n := 1; n < maxJobs && d.more(); n++ {
 				awaited = d.do(<-d.queue, &writes) || awaited
 			}
 		case <-ticker.C:
 			awaited, unswept = true, unswept+page
 		}
-		if len(writes) > 0 && (awaited || len(writes) >= maxWrites) {
+		if len(writes) > 0 && (awaited || len(writes) >= maxJobs) {
 			refusing.report(d.write(writes))
 			unswept += 2 * len(writes)
 			writes = nil
@@ -272,6 +273,15 @@ func (d *disk) work() {
 			failing.report(err)
 		}
 	}
+}
+
+// more reports whether there is another job once the callers that can run have added theirs. The
+// fewer transactions, the cheaper are their changes.
+func (d *disk) more() bool {
+	if len(d.queue) == 0 {
+		runtime.Gosched()
+	}
+	return len(d.queue) > 0
 }
 
 // do answers a query, or keeps a change to be written, and reports whether a caller waits until

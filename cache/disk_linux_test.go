@@ -14,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -43,19 +44,13 @@ func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
 		expectNone(t, table, "batched")
 		s.records.(*disk).hot.Clear()
 		expect(t, table, "kept", "value")
-		if err := os.Remove(filepath.Join(mount, "neighbor")); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Ready(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(filepath.Join(mount, "neighbor")))
+		must.OK(t, s.Ready(ctx))
 		put(t, table, "later", "value", never)
 		if n := strings.Count(log.String(), "takes no writes"); n != 1 {
 			t.Errorf("logged %d times: %s", n, &log)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close())
 		table = open(t, Options{Dir: dir}).Table("t")
 		for _, key := range append(acknowledged, "kept", "later") {
 			if value, err := table.Get(ctx, key); err != nil || value == nil {
@@ -72,9 +67,7 @@ func TestOpen_FullOrReadOnlyDisk_SaysSo(t *testing.T) {
 		if _, err := Open(Options{Dir: filepath.Join(mount, "history")}); !errors.Is(err, ErrFull) {
 			t.Errorf("full: %v", err)
 		}
-		if err := os.Remove(neighbor); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(neighbor))
 		servertest.ReadOnly(t, mount, true)
 		if _, err := Open(Options{Dir: filepath.Join(mount, "history")}); !errors.Is(err, syscall.EROFS) {
 			t.Errorf("read-only: %v", err)
@@ -98,10 +91,7 @@ func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
 			for range 3 {
 				acknowledged := writeUntilPowerCut(t, mount, sync)
 				remount(t, image, mount)
-				s, err := Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync}))(t)
 				for _, key := range acknowledged {
 					value, err := s.Table("t").Get(ctx, key)
 					switch {
@@ -113,9 +103,7 @@ func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
 						kept++
 					}
 				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, s.Close())
 			}
 			t.Logf("%d kept, %d lost", kept, lost)
 			if sync && lost > 0 {
@@ -149,10 +137,7 @@ func remount(t *testing.T, image, at string) {
 
 // writeUntilPowerCut returns the keys that were acknowledged before the power was cut.
 func writeUntilPowerCut(t *testing.T, mount string, sync_ bool) (keys []string) {
-	s, err := Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync_})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync_}))(t)
 	table, began := s.Table("t"), time.Now().UnixNano()
 	var mu sync.Mutex
 	var group sync.WaitGroup

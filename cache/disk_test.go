@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -27,10 +28,7 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 	keys := []string{"", "\x00", "a\x00b", "a", "\xff\xfe", "Ä", "/", "a/b", strings.Repeat("k", 1024), "'; --"}
 	var log bytes.Buffer
 	for round := range 3 {
-		s, err := Open(Options{Dir: dir, Sync: round == 1, Log: logTo(&log)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open(Options{Dir: dir, Sync: round == 1, Log: logTo(&log)}))(t)
 		table := s.Table("t")
 		seen := 0
 		if err := table.Each(ctx, func(key string, value []byte) bool {
@@ -45,9 +43,7 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 			s.records.(*disk).hot.Clear()
 			expect(t, table, key, value)
 		}
-		if err := errors.Join(s.Close(), s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(s.Close(), s.Close()))
 	}
 	if log.Len() > 0 {
 		t.Errorf("a directory that was closed is logged: %s", &log)
@@ -56,9 +52,7 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 
 func TestOpen_FileOrInUse_Refuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := Open(Options{Dir: file}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), file) {
 		t.Errorf("a file: %v", err)
 	}
@@ -89,7 +83,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 
 // Damage is done to a directory that was closed, and to one of a process that was killed.
 func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
+	if dir := servertest.ChildArgument(); dir != "" {
 		writeUntilKilled(t, dir)
 	}
 	whole, closed := t.TempDir(), t.TempDir()
@@ -102,16 +96,11 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 		return counts
 	})
 	copyFiles(t, whole, closed)
-	s, err := Open(Options{Dir: closed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(Options{Dir: closed}))(t)
 	for _, key := range keys { // undamaged, it has all that was acknowledged
 		expect(t, s.Table("t"), key, "of "+key)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close())
 	const database, log = databaseName, databaseName + logSuffix
 	key := keys[len(keys)/2]
 	gone := func(b []byte) []byte { return nil }
@@ -152,9 +141,7 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer s.Close()
 			if tc.from == whole && !strings.Contains(said.String(), "are lost") {
 				t.Errorf("no warning: %s", &said)
@@ -190,43 +177,32 @@ func copyFiles(t *testing.T, from, to string) {
 // damage changes a file, or removes it.
 func damage(t *testing.T, path string, change func([]byte) []byte) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if change == nil {
-		err = os.Remove(path)
-	} else if after := change(bytes.Clone(b)); bytes.Equal(b, after) {
+		must.OK(t, os.Remove(path))
+		return
+	}
+	b := must.Get(os.ReadFile(path))(t)
+	after := change(bytes.Clone(b))
+	if bytes.Equal(b, after) {
 		t.Fatal("nothing was damaged")
-	} else {
-		err = os.WriteFile(path, after, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, after, 0o600))
 }
 
 func TestOpen_WrittenInTheFuture_Warns(t *testing.T) {
 	dir := t.TempDir()
 	opened := func() string {
 		var log bytes.Buffer
-		s, err := Open(Options{Dir: dir, Log: logTo(&log)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open(Options{Dir: dir, Log: logTo(&log)}))(t)
 		put(t, s.Table("t"), "key", "value", never)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close())
 		return log.String()
 	}
 	if said := opened() + opened(); said != "" {
 		t.Errorf("a clock that is right: %s", said)
 	}
 	ahead := time.Now().Add(25*time.Hour + time.Minute)
-	if err := os.Chtimes(filepath.Join(dir, databaseName), ahead, ahead); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chtimes(filepath.Join(dir, databaseName), ahead, ahead))
 	if said := opened(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "in the future") || !strings.Contains(said, "ahead=25h") {
 		t.Errorf("a clock that was ahead: %s", said)
 	}
@@ -237,23 +213,14 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
 	batched, wait := Batch(ctx)
 	for i := range 800 { // more than one sweep looks at
-		if err := s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }))
 	}
-	if err := wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, wait(ctx))
 	d := s.records.(*disk)
 	for _, tt := range []struct{ at, left int64 }{{1000 + grace - 1, 800}, {1000 + grace, 400}} {
 		now.Store(tt.at)
-		from, more := "", true
-		for more {
-			var err error
-			if from, err = d.db.sweep(from, tt.at-grace); err != nil {
-				t.Fatal(err)
-			}
-			more = from != ""
+		for from, more := "", true; more; more = from != "" {
+			from = must.Get(d.db.sweep(from, tt.at-grace))(t)
 		}
 		var left int64
 		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
@@ -271,14 +238,10 @@ func hang(t *testing.T, s *Store) (release func()) {
 	if err == nil {
 		_, err = other.Exec("BEGIN IMMEDIATE")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return func() {
-		if _, err := other.Exec("ROLLBACK"); err != nil {
-			t.Error(err)
-		}
-		if err := other.Close(); err != nil {
+		_, err := other.Exec("ROLLBACK")
+		if err := errors.Join(err, other.Close()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -310,9 +273,7 @@ func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	}
 	expect(t, table, "key", "011")
 	release()
-	if err := appendTo(ctx, table, "key", "2"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, appendTo(ctx, table, "key", "2"))
 	s.records.(*disk).hot.Clear()
 	expect(t, table, "key", "0112")
 	expect(t, table, "pending", "value")
@@ -328,18 +289,14 @@ func TestBatch_Updates_WaitTogether(t *testing.T) {
 			time.AfterFunc(50*time.Millisecond, release)
 		}
 		batched, wait := Batch(ctx)
-		if err := errors.Join(appendTo(batched, a, "key", "1"), appendTo(batched, b, "key", "x"), appendTo(batched, a, "key", "2")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(appendTo(batched, a, "key", "1"), appendTo(batched, b, "key", "x"), appendTo(batched, a, "key", "2")))
 		expect(t, a, "key", "12")
 		ended, end := context.WithCancel(ctx)
 		end()
 		if err := wait(ended); o.Dir != "" && !errors.Is(err, context.Canceled) {
 			t.Errorf("waited for a hanging write: %v", err)
 		}
-		if err := errors.Join(wait(ctx), appendTo(batched, a, "key", "3")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(wait(ctx), appendTo(batched, a, "key", "3")))
 		if o.Dir != "" {
 			s.records.(*disk).hot.Clear()
 		}
@@ -351,9 +308,7 @@ func TestBatch_Updates_WaitTogether(t *testing.T) {
 func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir()})
 	batched, _ := Batch(ctx)
-	if err := appendTo(batched, s.Table("t"), "key", "1"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, appendTo(batched, s.Table("t"), "key", "1"))
 	servertest.Eventually(t, "the change to be written", func() bool {
 		r, err := s.records.(*disk).db.get("t/key")
 		return err == nil && string(r.value) == "1"

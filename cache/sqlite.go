@@ -202,7 +202,7 @@ func (db *database) list(prefix, from string) (all []row, err error) {
 	return all, databaseError(rows.Err(), db.path)
 }
 
-// after is the key where the page behind rows begins, or empty if these are the last.
+// after returns the key where the page behind rows begins, or empty if these are the last.
 func after(rows []row) string {
 	if len(rows) < page {
 		return ""

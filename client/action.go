@@ -14,9 +14,8 @@ type Taken struct {
 }
 
 // Take asks whether a subject, such as an account, may take an action now, and counts it if so;
-// otherwise the error is a [LimitError]. The operator names the actions. It retries under one
-// key, so a call to an action with a sliding-log counts once; other algorithms may count a retry
-// again.
+// otherwise the error is a [LimitError]. The operator names the actions. It retries under one key,
+// so a take from an action with tiers counts once; other algorithms may count a retry again.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	a, err := c.act(ctx, action, request{op: "take", body: actionJSON{Subject: subject}, key: NewKey()}, func(a *answer) bool {
 		return a.Allowed != nil && *a.Allowed && a.ID != "" && a.decided()

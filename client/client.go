@@ -24,8 +24,8 @@ type Client struct {
 	HTTP *http.Client
 	// Attempts is how often a request is made at most. New sets 4.
 	Attempts int
-	// MaxPause bounds the Retry-After that is waited for, and also the client's own pause, which
-	// is added to it. New sets 5 s.
+	// MaxPause is the longest Retry-After to wait for, and the longest pause of the client's own,
+	// which is added to it. New sets 5 s.
 	MaxPause time.Duration
 
 	base, key string
@@ -60,7 +60,7 @@ type request struct {
 	key          string // the Idempotency-Key; empty for none
 	reads        bool   // it changes nothing
 	once         bool   // doing it twice may count, or refund, twice
-	mail         bool   // a 503 of mailgate means that no mail was sent
+	mail         bool   // a 503 of mailgate means that no email was sent
 }
 
 // do makes a request until there is an answer that ends it, and returns a 200's if it is

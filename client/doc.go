@@ -5,7 +5,7 @@
 // A nil error means that the request was granted. Otherwise errors.As finds a [LimitError], which
 // says which limit was reached and how long to wait; an [APIError] for any other answer, such as
 // one of kind [CodeIncorrect]; or a [NetworkError] if there was no answer. An [UncertainError]
-// around one of these says that the request may have taken effect all the same. Without
+// around one of these says that the request may still have taken effect. Without
 // an UncertainError nothing was sent or counted, except with an APIError of kind [CodeIncorrect],
 // [RecipientRejected] or [DeliveryUnknown].
 //

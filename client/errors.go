@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// LimitError is the error when a limit was reached. Nothing was sent or counted, and asking has
-// not prolonged the wait. Rule, Limit and Wait are those that refuse longest. Rule is
-// "mailbox" or another rule, the name of an action, or "guesses" or "lookups" for the limits of
+// LimitError is the error when a limit was reached. Nothing was sent or counted, and the request
+// did not prolong the wait. Rule, Limit and Wait are those of the longest wait. Rule is "mailbox"
+// or another rule, the name of an action, or "guesses" or "lookups" for the limits of
 // [Client.Verify] and [Client.Mailbox].
 type LimitError struct {
 	Quota
@@ -156,7 +156,8 @@ var safeToken = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 const quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// problem is the error of an answer other than 200. A type that is not mailgate's is a proxy's.
+// problem returns the error of an answer other than 200. A type that is not mailgate's came from a
+// proxy.
 func (a *answer) problem(response *http.Response) error {
 	p := &APIError{Status: response.StatusCode, Detail: a.Detail, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 32); err == nil {

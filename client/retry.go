@@ -57,8 +57,8 @@ func settles(err error) bool {
 	return ok && (p.Kind == RecipientRejected || p.Kind == DeliveryUnknown)
 }
 
-// pause is how long to wait after an attempt. Half of the client's own share is random, so that
-// clients that failed together do not return together.
+// pause returns how long to wait after an attempt. Half of the client's own share is random, so
+// that clients that failed together do not return together.
 func (c *Client) pause(attempt int, retryAfter time.Duration) time.Duration {
 	own := min(c.MaxPause, 100*time.Millisecond<<min(attempt, 16))
 	return retryAfter + own/2 + time.Duration(rand.Float64()*float64(own/2))

@@ -93,8 +93,8 @@ func (t *Tokens) Seal(mailboxKey string, expires int64) string {
 }
 
 // Open returns the mailbox that a token was sealed for, or ErrInvalid: the token is forged, cut,
-// expired, or of another secret or version, and which of these is not said, nor does the time
-// tell: for a token of a given length the work is the same until its tag is known to be right.
+// expired, or of another secret or version. Neither the error nor the time taken says which: the
+// work for a token of a given length is the same until its tag is found valid.
 func (t *Tokens) Open(token string, now int64) (mailboxKey string, err error) {
 	if len(token) > maxLength {
 		return "", ErrInvalid

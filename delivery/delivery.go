@@ -19,7 +19,7 @@ const LeaseRest = 15 * time.Second
 // Options are what a Service works with.
 type Options struct {
 	Relay Relay
-	// Codes keeps codes so that they can be checked. If nil, codes are mailed all the same.
+	// Codes keeps codes so that they can be checked. If nil, codes are still emailed.
 	Codes *verify.Codes
 	// Requests keeps the answers to sends with a key; nil if there are none. Its lease is a
 	// send's deadline and LeaseRest, or longer.
@@ -66,13 +66,13 @@ func (s *Service) Drain(last time.Time) {
 // few seconds have passed, and logs what stays charged. Call it after the last send.
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 
-// Verify checks what was typed as the code that was mailed to an address for a purpose, and
-// uses it up if it is right. It needs Options.Codes.
+// Verify checks what was typed as the code that was emailed to an address for a purpose, and uses
+// it up if it is right. It needs Options.Codes.
 func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
 	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 }
 
-// recipient is whose codes those mailed to an address are. They prove this spelling alone.
+// recipient returns the recipient that a code proves: this spelling of the address alone.
 func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }

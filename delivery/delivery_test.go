@@ -300,8 +300,7 @@ func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Attempt(ctx, "r").Send(q)
-	var e *Error
-	if !errors.As(err, &e) || e.Kind != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
+	if kindOf(err) != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
 		t.Errorf("%v; %d transactions, %d emails", err, b.relay.aborted, b.relay.committed)
 	}
 	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)

@@ -35,15 +35,15 @@ const (
 	Failed Kind = "failed"
 )
 
-// Error is why there is no [Result]. Its text names neither mailbox nor secret.
+// Error says why there is no [Result]. Its text names neither mailbox nor secret.
 type Error struct {
 	Kind Kind
 	// RetryAfter is how many milliseconds to wait before trying again, 0 if that is unknown.
 	RetryAfter int64
 	// Reply is what the relay said, where it said something.
 	Reply *relay.Reply
-	// Result is as far as the send came. With Limited, Rejected and Unknown it has the
-	// Decision. Its ID is that of the email that may have left, or would have been sent.
+	// Result is what is known of the send. With Limited, Rejected and Unknown it has the Decision.
+	// Its ID is that of the email that may have left, or would have been sent.
 	Result Result
 	Err    error
 }
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 var (
-	// ErrQueue is the cause of Busy where the send's position in a queue comes too late.
+	// ErrQueue is the cause of Busy when the send's position in a queue comes too late.
 	ErrQueue = errors.New("the queue is longer than the send's deadline")
 
 	errTaken   = errors.New("the lease ended, so another attempt may have sent the email")
@@ -87,7 +87,7 @@ func failure(err error) *Error {
 	return e
 }
 
-// outcome is the word of an end in metrics.
+// outcome returns the word of an end in metrics.
 func outcome(err error) string {
 	if err == nil {
 		return "sent"

@@ -22,7 +22,7 @@ const (
 
 // The results in Metrics.Refunds.
 const (
-	RefundDone    = "given-back"
+	RefundDone    = "refunded"
 	RefundGivenUp = "given-up"
 )
 
@@ -51,7 +51,7 @@ type refund struct {
 	answer  *idempotency.Answer
 }
 
-// refund is what is to be done for an attempt that sends nothing.
+// refund returns what is to be done for an attempt that sends nothing.
 func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 	r := &refund{attempt: a, id: a.id, whose: slog.String("mailbox", q.Mail.To.Hash())}
 	log, codes, code := a.service.o.Log, a.service.o.Codes, a.code
@@ -212,7 +212,7 @@ func (r *refunds) close(ctx context.Context) {
 	await(done, enough.Done())
 	await(done, time.After(moment))
 	r.end()
-	await(done, time.After(moment)) // a store may not heed its context
+	await(done, time.After(moment)) // a store may ignore its context
 }
 
 // await waits for the first of two channels.

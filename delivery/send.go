@@ -12,7 +12,7 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// Send is an email that is asked for. Its fields have been validated.
+// Send is a requested email. Its fields have been validated.
 type Send struct {
 	Rules    *rules.Set
 	Composer *message.Composer
@@ -29,7 +29,7 @@ type Send struct {
 type Result struct {
 	ID        throttle.ID
 	MessageID string
-	ExpiresIn int64 // milliseconds that an issued code is right
+	ExpiresIn int64 // how long an issued code is valid, in milliseconds
 	Decision  rules.Decision
 }
 
@@ -72,8 +72,8 @@ func (q *Send) decided() {
 	}
 }
 
-// take asks the rules and charges them. What may be charged although nothing is sent is given
-// back in the background, and the key is free after that.
+// take asks the rules and charges them. What may be charged although nothing is sent is refunded in
+// the background, and the key is free after that.
 func (a *Attempt) take(q Send) (Result, error) {
 	if a.previous != (throttle.ID{}) {
 		left, err := q.Rules.Release(a.ctx, q.Rules.ExactCharges(q.Traits, a.previous))
@@ -141,7 +141,7 @@ func (a *Attempt) mail(mail message.Message) error {
 	return err
 }
 
-// issue makes a code, which is right before the email leaves: the visitor may be quick.
+// issue makes a code, which is valid before the email leaves: the visitor may be quick.
 func (a *Attempt) issue(q Send, result *Result) (err error) {
 	codes := a.service.o.Codes
 	if codes == nil {
@@ -153,8 +153,8 @@ func (a *Attempt) issue(q Send, result *Result) (err error) {
 	return err
 }
 
-// settle ends a send that was charged and not accepted. What certainly never left is given
-// back before it is answered, if the store can be written.
+// settle ends a send that was charged and not accepted. What certainly never left is refunded
+// before it is answered, if the store can be written.
 func (a *Attempt) settle(q Send, result Result, err error) error {
 	e := failure(err)
 	e.Result = result
@@ -186,8 +186,8 @@ func (a *Attempt) stays(e *Error) bool {
 	return false
 }
 
-// mayHaveLeft is the answer about an email that another attempt under the key has handed over, or
-// may have. Where the rules cannot be asked there is no answer to keep.
+// mayHaveLeft returns the answer about an email that another attempt under the key has handed over,
+// or may have. If the rules cannot be asked, there is no answer to keep.
 func (a *Attempt) mayHaveLeft(q Send, why error) error {
 	d, err := q.Rules.Peek(a.ctx, q.Traits)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // finals asks for the final state of some mailboxes and of all subjects of the action. Refunds may
@@ -34,7 +35,7 @@ func (s *rig) finals(record *judge.Run) {
 // final asks a node for a final state, which has so many limits.
 func (s *rig) final(record *judge.Run, f judge.Final, n *node, method, path, body string, limits int) {
 	f.Span.From = time.Now().UnixMilli()
-	r := s.caller.ask(method, *n.url.Load()+path, body, "")
+	r := s.ask(n, method, path, body, "")
 	f.Span.To = time.Now().UnixMilli()
 	if r.status != 200 || len(r.said.Limits) != limits {
 		s.unanswered = append(s.unanswered, judge.Violation{Rule: "finals", Subject: f.Subject,
@@ -69,17 +70,9 @@ func (l *load) mailboxesToCheck(most int) (mailboxes []string) {
 
 // searchLogs looks for what no log may hold.
 func (s *rig) searchLogs() (found []judge.Violation) {
-	s.relays.mu.Lock()
-	for code := range s.relays.everyCode {
-		s.load.hide(code)
-	}
-	s.relays.mu.Unlock()
 	s.load.hide(inEverySecret)
 	for _, n := range s.nodes {
-		file, err := os.Open(n.logFile)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		file := servertest.Must(os.Open(n.logFile))(s.t)
 		violations, err := judge.Log(fmt.Sprintf("node %d", n.number), file, s.load.secret)
 		file.Close()
 		if err != nil {

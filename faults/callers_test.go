@@ -47,22 +47,14 @@ func (r *reply) kind() string {
 	return r.said.Type[strings.LastIndexAny(r.said.Type, ":#")+1:]
 }
 
-// A caller asks nodes, with connections of its own.
-type caller struct{ *http.Client }
-
-func newCaller() *caller {
-	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
-	return &caller{&http.Client{Transport: transport, Timeout: answerPatience}}
-}
-
-// ask sends one request, once.
-func (c *caller) ask(method, url, body, key string) (r reply) {
-	request, err := http.NewRequest(method, url, strings.NewReader(body))
+// ask sends a node one request, once.
+func (s *rig) ask(n *node, method, path, body, key string) (r reply) {
+	request, err := http.NewRequest(method, *n.url.Load()+path, strings.NewReader(body))
 	if err != nil {
 		return reply{err: err}
 	}
 	bearer := apiKey
-	if strings.Contains(url, "/admin/") {
+	if strings.HasPrefix(path, "/admin/") {
 		bearer = adminKey
 	}
 	request.Header.Set("Authorization", "Bearer "+bearer)
@@ -71,7 +63,7 @@ func (c *caller) ask(method, url, body, key string) (r reply) {
 	if key != "" {
 		request.Header.Set("Idempotency-Key", `"`+key+`"`)
 	}
-	response, err := c.Do(request)
+	response, err := s.client.Do(request)
 	if err != nil {
 		return reply{err: err}
 	}

@@ -63,9 +63,9 @@ func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_00
 func misdates(s *rig) func() bool {
 	since := time.Now().UnixMilli()
 	return func() bool {
-		s.relays.mu.Lock()
-		defer s.relays.mu.Unlock()
-		for _, m := range s.relays.mails {
+		s.received.mu.Lock()
+		defer s.received.mu.Unlock()
+		for _, m := range s.received.mails {
 			if m.At >= since && farOff(m.Dated, m.At) {
 				return true
 			}
@@ -77,10 +77,10 @@ func misdates(s *rig) func() bool {
 // troubles: more tries at the first relay have failed than one cut can explain.
 var troubles = counts(3, func(s *rig) (failed int) {
 	for _, one := range s.nodes {
-		all, _ := metricsOf(s.caller, one) // without an answer there is none
+		all, _ := s.metricsOf(one) // without an answer there is none
 		for sample, value := range all {
 			if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
-				strings.Contains(sample, s.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
+				strings.Contains(sample, s.relays[0].Addr()) && !strings.Contains(sample, `"sent"`) {
 				failed += int(value)
 			}
 		}

@@ -16,8 +16,8 @@ type metrics map[string]float64
 // beside is the name of a figure that metricsOf adds: the goroutines beside those of connections.
 const beside = "goroutines"
 
-func metricsOf(c *caller, n *node) (metrics, error) {
-	r := c.ask("GET", *n.url.Load()+"/metrics", "", "")
+func (s *rig) metricsOf(n *node) (metrics, error) {
+	r := s.ask(n, "GET", "/metrics", "", "")
 	if r.status != 200 {
 		return nil, fmt.Errorf("the metrics of node %d: %d, %w", n.number, r.status, r.err)
 	}
@@ -74,7 +74,7 @@ const floodHeap = 96 << 20
 // figures are these, of every node.
 func (s *rig) figures(of []held) (all []judge.Figure) {
 	for _, n := range s.nodes {
-		m, err := metricsOf(s.caller, n)
+		m, err := s.metricsOf(n)
 		if err != nil {
 			s.t.Error(err)
 		}
@@ -95,7 +95,7 @@ const idleWithin = 45 * time.Second
 // leftovers compares the figures with those before the load, once there was time for it to go.
 func (s *rig) leftovers() []judge.Violation {
 	found := awaitNone(func() []judge.Violation {
-		s.caller.CloseIdleConnections()
+		s.client.CloseIdleConnections()
 		return judge.Leftovers(s.figuresBefore, s.figures(resources))
 	})
 	// A goroutine that has served a connection waits for the next for up to 20 s. Idle
@@ -139,7 +139,7 @@ func awaitNone(look func() []judge.Violation) []judge.Violation {
 func (s *rig) awaitEmptyJournals() []judge.Violation {
 	return awaitNone(func() (left []judge.Violation) {
 		for _, n := range s.nodes {
-			m, err := metricsOf(s.caller, n)
+			m, err := s.metricsOf(n)
 			if entries := m.sum("mailgate_store_journal"); err != nil || entries != 0 {
 				left = append(left, judge.Violation{Rule: "journal", What: fmt.Sprintf("node %d has %g operations in its journal, %v", n.number, entries, err)})
 			}

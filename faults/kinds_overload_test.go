@@ -160,9 +160,7 @@ func (s *rig) takeProcessors() func() {
 	var busy []*exec.Cmd
 	for range 2 * runtime.NumCPU() {
 		one := exec.Command("sh", "-c", "while :; do :; done")
-		if _, err := servertest.StartProcess(one); err != nil {
-			s.t.Fatal(err)
-		}
+		servertest.Must(servertest.StartProcess(one))(s.t)
 		busy = append(busy, one)
 	}
 	end := sync.OnceFunc(func() {

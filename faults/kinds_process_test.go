@@ -34,11 +34,11 @@ var processKinds = []*kind{
 // killNode kills a node while what it has admitted waits for a relay that takes its time.
 func (s *rig) killNode() func() {
 	at := []fault.Step{fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}[s.rng.IntN(4)]
-	s.relays.first.Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
+	s.relays[0].Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
 	time.Sleep(500 * time.Millisecond)
 	victim := s.node(s.rng)
 	victim.kill()
-	s.relays.first.Play(fault.Script{})
+	s.relays[0].Play(fault.Script{})
 	return victim.start
 }
 
@@ -63,17 +63,13 @@ func (s *rig) setClock() func() {
 
 // filesOf is how many files a node has open.
 func (s *rig) filesOf(n *node) int {
-	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return len(open)
+	return len(servertest.Must(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
 }
 
 // takeFiles leaves a node no more files than it has open when its callers reconnect.
 func (s *rig) takeFiles() func() {
 	victim := s.node(s.rng)
-	s.caller.CloseIdleConnections()
+	s.client.CloseIdleConnections()
 	open := s.filesOf(victim)
 	for range 20 { // it may be closing those that hung up
 		time.Sleep(50 * time.Millisecond)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 var (
@@ -142,10 +143,7 @@ func (s *rig) moveSlots() func() {
 	from, to := s.cluster.Masters[0], s.cluster.Masters[1]
 	before := s.refused(moving...)
 	for moved := 0; moved < 6 || moved < 100 && s.refused(moving...) == before; moved++ {
-		key, err := from.Client().RandomKey(context.Background()).Result()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		key := servertest.Must(from.Client().RandomKey(context.Background()).Result())(s.t)
 		s.cluster.BeginMigration(key, from, to)
 		time.Sleep(100 * time.Millisecond) // so that callers meet a slot that is moving
 		s.cluster.MoveKeys(key, from, to)

@@ -55,13 +55,13 @@ func relayRest(held time.Duration) time.Duration {
 func plays(how fault.Kind, steps ...fault.Step) func(*rig) func() {
 	return func(s *rig) func() {
 		at := steps[s.rng.IntN(len(steps))]
-		s.relays.first.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
+		s.relays[0].Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
 		if at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0 {
-			s.relays.first.Cut()
+			s.relays[0].Cut()
 		}
 		return func() { // as a relay that was restarted
-			s.relays.first.Play(fault.Script{})
-			s.relays.first.Cut()
+			s.relays[0].Play(fault.Script{})
+			s.relays[0].Cut()
 		}
 	}
 }

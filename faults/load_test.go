@@ -151,7 +151,7 @@ const wrongCode = "000000"
 // verify tries a code: the right one, if it has been mailed, or a wrong one.
 func (l *load) verify(n *node) {
 	mailbox, wrong := l.recentMailbox(), l.rng.IntN(3) == 0
-	mailed, ok := l.rig.relays.codeOf(mailbox)
+	mailed, ok := l.rig.codeOf(mailbox)
 	code, right := mailed.code, ok && !wrong
 	if !right {
 		code = wrongCode
@@ -207,7 +207,7 @@ func (l *load) begins(n *node, method, path, body string, call judge.Call) {
 func (l *load) ask(n *node, method, path, body string, call judge.Call) judge.Call {
 	call.Node = n.number
 	call.Span.From = time.Now().UnixMilli()
-	r := l.rig.caller.ask(method, *n.url.Load()+path, body, call.Key)
+	r := l.rig.ask(n, method, path, body, call.Key)
 	call.Span.To = time.Now().UnixMilli()
 	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), cmp.Or(r.said.ID, call.ID), r.said.Degraded, r.replayed
 	call.Released = r.said.Released

@@ -94,20 +94,12 @@ var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
 // start starts the node and returns when it serves. Call it from the test's goroutine.
 func (n *node) start() {
 	n.t.Helper()
-	log, err := os.OpenFile(n.logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	log := servertest.Must(os.OpenFile(n.logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600))(n.t)
 	defer log.Close() // the child has its own by then
-	begin, err := log.Seek(0, io.SeekEnd)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	begin := servertest.Must(log.Seek(0, io.SeekEnd))(n.t)
 	n.cmd = exec.Command(n.command[0], n.command[1:]...)
 	n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.environ, log, log
-	if n.exited, err = servertest.StartProcess(n.cmd); err != nil {
-		n.t.Fatalf("starting node %d: %v", n.number, err)
-	}
+	n.exited = servertest.Must(servertest.StartProcess(n.cmd))(n.t)
 	servertest.Eventually(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
 }
 
@@ -133,11 +125,7 @@ func (n *node) serves(begin int64) bool {
 
 // dial makes one more connection to the node.
 func (n *node) dial() net.Conn {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://"))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return conn
+	return servertest.Must(net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://")))(n.t)
 }
 
 // signal signals the node, which may be gone.

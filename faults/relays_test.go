@@ -10,37 +10,37 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// A relays is what the relays have received, collected as it comes.
-type relays struct {
-	first *fault.Server
-	spare *sandbox.Server // nil: there is none
-
-	mu        sync.Mutex
-	mails     []judge.Mail
-	codes     map[string]mailed // by mailbox, the newest
-	everyCode map[string]bool
-	seen      uint64 // the newest email of the spare relay
-	wrong     []judge.Violation
+// A received is what the relays have received, collected as it comes.
+type received struct {
+	mu    sync.Mutex
+	mails []judge.Mail
+	codes map[string]mailed // by mailbox, the newest
+	wrong []judge.Violation
 }
 
 // A mailed is a code, and the address that it proves.
 type mailed struct{ code, to string }
 
+// startRelays starts the relay that has the faults, and where the seed says so another behind it.
+func (s *rig) startRelays() (urls []string) {
+	s.received.codes = map[string]mailed{}
+	for range 1 + s.rng.IntN(3)/2 {
+		relay := servertest.Must(fault.Start(fault.Script{}))(s.t)
+		s.t.Cleanup(func() { relay.Close() })
+		s.relays = append(s.relays, relay)
+		urls = append(urls, "smtp://"+relay.Addr()+"?tls=none")
+	}
+	return urls
+}
+
 // collect takes in what has come since the last time.
-func (p *relays) collect() {
-	for _, m := range p.first.Collect() {
-		p.take(m.To, m.Text, judge.Mail{At: m.ReceivedMS, Refused: m.Refused})
-	}
-	if p.spare == nil {
-		return
-	}
-	for _, m := range p.spare.List() {
-		if m.ID > p.seen {
-			p.seen = m.ID
-			p.take(m.To[0], m.Raw, judge.Mail{At: m.ReceivedMS})
+func (s *rig) collect() {
+	for _, relay := range s.relays {
+		for _, m := range relay.Collect() {
+			s.receive(m)
 		}
 	}
 }
@@ -48,24 +48,25 @@ func (p *relays) collect() {
 // ours is how mailgate shows a code that it made, alone in its line.
 var ours = regexp.MustCompile(`(?m)^ +([0-9]{6})\r?$`)
 
-func (p *relays) take(to string, text []byte, m judge.Mail) {
-	message, err := mail.ReadMessage(bytes.NewReader(text))
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (s *rig) receive(m fault.Mail) {
+	message, err := mail.ReadMessage(bytes.NewReader(m.Text))
+	s.received.mu.Lock()
+	defer s.received.mu.Unlock()
 	if err != nil {
-		p.wrong = append(p.wrong, judge.Violation{Rule: "mails", What: fmt.Sprintf("an email cannot be read: %v", err)})
+		s.received.wrong = append(s.received.wrong, judge.Violation{Rule: "mails", What: fmt.Sprintf("an email cannot be read: %v", err)})
 		return
 	}
-	m.Mailbox = mailboxOf(to)
-	m.ID, _, _ = strings.Cut(strings.TrimPrefix(message.Header.Get("Message-Id"), "<"), ".")
+	one := judge.Mail{At: m.ReceivedMS, Refused: m.Refused, Mailbox: mailboxOf(m.To)}
+	one.ID, _, _ = strings.Cut(strings.TrimPrefix(message.Header.Get("Message-Id"), "<"), ".")
 	if dated, err := message.Header.Date(); err == nil {
-		m.Dated = dated.UnixMilli()
+		one.Dated = dated.UnixMilli()
 	}
-	if code := ours.FindSubmatch(text); code != nil {
-		m.Code = string(code[1])
-		p.codes[m.Mailbox], p.everyCode[m.Code] = mailed{m.Code, to}, true
+	if code := ours.FindSubmatch(m.Text); code != nil {
+		one.Code = string(code[1])
+		s.received.codes[one.Mailbox] = mailed{one.Code, m.To}
+		s.load.hide(one.Code)
 	}
-	p.mails = append(p.mails, m)
+	s.received.mails = append(s.received.mails, one)
 }
 
 // mailboxOf undoes spelled.
@@ -75,9 +76,9 @@ func mailboxOf(address string) string {
 	return local
 }
 
-func (p *relays) codeOf(mailbox string) (mailed, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m, ok := p.codes[mailbox]
+func (s *rig) codeOf(mailbox string) (mailed, bool) {
+	s.received.mu.Lock()
+	defer s.received.mu.Unlock()
+	m, ok := s.received.codes[mailbox]
 	return m, ok
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -29,9 +30,11 @@ type rig struct {
 	action throttle.Tier // that callers take
 
 	nodes  []*node
-	caller *caller
+	client *http.Client
 	load   *load
-	relays *relays
+	relays []*fault.Server // the first has the faults
+
+	received received
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -69,12 +72,9 @@ var (
 type store func(*rig) []string
 
 func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
-	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
-	parsed, err := throttle.ParsePolicy(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tiers = parsed.Tiers()
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), client: &http.Client{Transport: transport, Timeout: answerPatience}}
+	s.tiers = servertest.Must(throttle.ParsePolicy(policy))(t).Tiers()
 	s.action = actions[int(seed)%len(actions)]
 	s.load = newLoad(s, seed)
 	if k.terms.ClockSet { // a clock that is set takes a short window with it
@@ -108,36 +108,12 @@ func (s *rig) rules() string {
 	return file
 }
 
-// startRelays starts the relay that has the faults, and where the seed says so another behind it.
-func (s *rig) startRelays() (urls []string) {
-	relay, err := fault.Start(fault.Script{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { relay.Close() })
-	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
-	urls = []string{"smtp://" + relay.Addr() + "?tls=none"}
-	if s.rng.IntN(3) == 0 {
-		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.t.Cleanup(func() { spare.Close() })
-		s.relays.spare = spare
-		urls = append(urls, spare.URL())
-	}
-	return urls
-}
-
 func (s *rig) startNodes(k *kind, environ []string) {
 	program := k.program
 	if program == nil {
 		program = mailgate
 	}
-	path, err := program()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	path := servertest.Must(program())(s.t)
 	for i := range cmp.Or(k.nodes, 3) {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
 		n.environ = append(slices.Clone(environ), "CLOCK_AHEAD_FILE="+s.clock(i))

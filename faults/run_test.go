@@ -38,7 +38,7 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 // begin begins the load, and what goes on beside it.
 func (s *rig) begin() {
 	s.figuresBefore, s.goroutinesBefore = s.figures(resources), s.figures(goroutines)
-	s.stopCollecting = repeat(100*time.Millisecond, s.relays.collect)
+	s.stopCollecting = repeat(100*time.Millisecond, s.collect)
 	s.stopWatching = repeat(nap, s.watchMachine())
 	s.stopLoad = repeat(time.Second/time.Duration(s.shape.rate), s.load.begin)
 }
@@ -103,10 +103,10 @@ func (s *rig) finish(terms judge.Terms) outcome {
 	s.load.ends.Wait()
 	found := s.awaitEmptyJournals()
 	s.stopCollecting()
-	s.relays.collect()
+	s.collect()
 	record := &judge.Run{
 		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: s.faults, Held: s.held,
-		Calls: s.load.calls, Mails: s.relays.mails,
+		Calls: s.load.calls, Mails: s.received.mails,
 	}
 	s.finals(record)
 	s.stopWatching()
@@ -120,7 +120,7 @@ func (s *rig) finish(terms judge.Terms) outcome {
 		n.stop()
 		logged += fmt.Sprintf("node %d:\n%s", n.number, n.logged())
 	}
-	found = slices.Concat(found, s.searchLogs(), s.relays.wrong, judge.Judge(record))
+	found = slices.Concat(found, s.searchLogs(), s.received.wrong, judge.Judge(record))
 	return outcome{record, logged, found}
 }
 
@@ -162,7 +162,7 @@ func (s *rig) late() (found []judge.Violation) {
 
 // healthy asks a node whether it is ready and not degraded, and has it send to a new mailbox.
 func (s *rig) healthy(n *node, try int) bool {
-	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
+	if ready := s.ask(n, "GET", "/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}
 	mailbox := fmt.Sprintf("%sw%dx%d", s.load.token, n.number, try)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Answer is what is given again: the status, the body, and the header fields that belong to
-// them. Fields of the moment, such as Date, do not.
+// Answer is what a replay returns: the status, the body, and the header fields that belong to them,
+// without those of the moment, such as Date.
 type Answer struct {
 	Status int
 	Header []Field `json:",omitempty"` // UTF-8

@@ -14,7 +14,7 @@ func TestAnswer_Encoded_ReadBackAlike(t *testing.T) {
 		every[i] = byte(i)
 	}
 	for name, a := range map[string]Answer{
-		"status alone":      {Status: 204},
+		"status alone":      {Status: 100},
 		"every byte":        {Status: 422, Header: field("A", "b"), Body: every},
 		"fields in order":   {Status: 200, Header: []Field{{"Link", "<b>"}, {"link", ""}, {"Link", "<a>, \"ü\"\t"}}, Body: []byte("{}")},
 		"body like a field": {Status: 599, Body: []byte("\n{}\n")},
@@ -57,11 +57,6 @@ func TestParseAnswer_Damaged_Fails(t *testing.T) {
 	for _, text := range []string{"", "damaged", "{}\n", `{"Status":99}` + "\n", `{"Status":600}` + "\n", `{"Status":200}`, `{"Status":200` + "\n"} {
 		if a, err := parseAnswer([]byte(text)); err != errDamaged {
 			t.Errorf("%q is %v, %v", text, a, err)
-		}
-	}
-	for _, status := range []string{"100", "599"} {
-		if _, err := parseAnswer([]byte(`{"Status":` + status + "}\nbody")); err != nil {
-			t.Errorf("%s: %v", status, err)
 		}
 	}
 }

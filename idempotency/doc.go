@@ -1,4 +1,4 @@
-// Package idempotency lets a request that is sent twice be done once.
+// Package idempotency makes a request that is sent twice take effect once.
 //
 // A network can fail after a request was done and before its answer arrived. The caller
 // cannot know, and sends the request again. So the caller names the request by a key of its
@@ -38,13 +38,12 @@
 // # Outages
 //
 // A [keyed.Store] may decide alone while the shared records are unavailable, and merge its own into
-// them afterwards with [Merge]. Two nodes that decide alone do not know of each other, so one
-// key can then be two emails; each has an admission of its own. What a node knows of, it
-// respects: a lease that the shared records granted is handed over by them alone, and a
-// request that another attempt left begun is not started again alone.
+// them afterwards with [Merge]. Two nodes that decide alone do not know of each other, so one key
+// can then send two emails, and both are charged. A node alone never overrules what it knows: it
+// does not hand over a lease that the shared records granted, nor start again what another attempt
+// has begun.
 //
 // # Time
 //
-// All times are int64 milliseconds, by the clock of the store. A record ends to the
-// millisecond.
+// All times are int64 milliseconds, by the clock of the store. Records expire to the millisecond.
 package idempotency

@@ -12,11 +12,11 @@ const maxKey = 255
 // ErrKey is the kind of a malformed key or header field.
 var ErrKey = errors.New("an idempotency key is 1 to 255 visible ASCII characters, in double quotes")
 
-// ParseKey reads the header field Idempotency-Key. The draft makes it a String of RFC 9651:
-// in double quotes, with a backslash before a quote or a backslash that is meant. Most callers
-// send the bare key; that is the same key, but without quotes, backslashes, commas and
-// semicolons. So two fields in one request, which arrive joined by a comma, are refused in
-// either form, and so is anything behind a String. Spaces around are not part of it.
+// ParseKey reads the header field Idempotency-Key. The draft makes it a String of RFC 9651: in
+// double quotes, with a backslash before a quote or a backslash that is meant. Most callers send
+// the bare key, which is accepted if it has no quote, backslash, comma or semicolon. So two fields
+// in one request, which arrive joined by a comma, are refused in either form, and so is anything
+// after a String. Spaces around the key are ignored.
 func ParseKey(field string) (string, error) {
 	field = strings.Trim(field, " \t")
 	key := field
@@ -60,8 +60,8 @@ func unquote(text string) string {
 }
 
 // Fingerprint tells requests apart without keeping them: a keyed hash of the route and the body. A
-// request may hold a code that is to be mailed, and there are so few codes that a plain hash could be
-// turned back into it.
+// request may hold a code, and there are so few codes that a plain hash could be turned back into
+// it.
 type Fingerprint [16]byte
 
 // Name is what a request is known by: who sent it, and the key.

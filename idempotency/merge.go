@@ -2,8 +2,8 @@ package idempotency
 
 import "github.com/mailgate/mailgate/internal/keyed"
 
-// Merge returns the record that stands for two of one key: the one of the shared records and
-// one that a node has made alone.
+// Merge merges two records of one key: that of the shared records and one that a node has made
+// alone.
 //
 //	answered over all others          an answer is never replaced; of two the shared one stays
 //	handedOver over begun, abandoned  its email may have left

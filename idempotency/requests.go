@@ -13,9 +13,8 @@ import (
 
 // Requests keeps the requests of all callers. It may be used by any number of goroutines.
 //
-// Each error is throttle.ErrUnavailable and means that there is no answer, never that a request
-// may be done; what was asked for may or may not have been recorded. Errors name neither caller
-// nor key.
+// Each error is throttle.ErrUnavailable and means that there is no answer, never that a request may
+// be done; the change may or may not have been recorded. Errors name neither caller nor key.
 type Requests struct {
 	store keyed.Store
 	lease int64
@@ -32,9 +31,9 @@ type Outcome struct {
 	State State
 	// Alone reports that the node decided by its own records, because the shared ones are away.
 	Alone bool
-	// Lease is set with Started; with throttle.ErrUnavailable, since the request may have
-	// begun unheard, for Abandon; and with Unknown, where it is the one that was handed over,
-	// for Finish with an answer that says so.
+	// Lease is set with Started; with throttle.ErrUnavailable, to abandon what may have begun; and
+	// with Unknown, where it is the one that was handed over, to finish it with an answer that says
+	// so.
 	Lease Lease
 	// Previous is set with Started where an earlier attempt ended without a hand-over. Its
 	// email never left. What it may have charged under this id is to be released before this
@@ -53,7 +52,7 @@ type State int8
 const (
 	InFlight State = iota // another attempt is in progress
 	Started               // do it
-	Replay                // it was done: give the answer again
+	Replay                // it was done: return the kept answer
 	Mismatch              // the key was used for a different request
 	Unknown               // it was handed over, and its attempt ended without an answer
 
@@ -86,8 +85,8 @@ var (
 	errSharedLease = errors.New("the lease is in the shared storage, which is unavailable")
 )
 
-// Begin asks whether a request is to be done. Of any number that ask at once exactly one is
-// told Started. A node that is alone does not start again what another attempt has begun.
+// Begin asks whether a request is to be done. Of any number of simultaneous calls exactly one
+// returns Started. A node that is alone does not start again what another attempt has begun.
 func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outcome, error) {
 	const doing = "beginning a request"
 	lease := Lease{name: name, body: body}
@@ -105,7 +104,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 	return o, nil
 }
 
-// begin is one try of Begin. over is the token of an attempt that may be replaced.
+// begin returns one try of Begin. over is the token of an attempt that may be replaced.
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
@@ -137,8 +136,8 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 	return ok && err == nil, err
 }
 
-// Finish keeps the answer for those who ask again, and reports whether it did: not if another
-// attempt has the key. It may be repeated; the first answer stays.
+// Finish keeps the answer for retries, and reports whether it did: not if another attempt has the
+// key. It may be repeated; the first answer stays.
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
 	text := answer.encode()
 	_, err = q.update(ctx, "finishing a request", lease.name, func(r record, now int64) (next record) {

@@ -20,8 +20,8 @@ import (
 // counts instead, and the next admission is recorded at it. So a window never opens early and
 // never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
 // of its last window, so that a small step back still finds it; after a longer one an expired
-// record may be found or not. Once a Policy's newest send is released, it no longer counts as the
-// latest moment, but sends that had left the longest window by then stay forgotten.
+// record may be found or not. If a Policy's newest send is released, its moment no longer counts.
+// Sends that had left the longest window at that moment stay forgotten.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -36,15 +36,15 @@ type Algorithm interface {
 	Release(state []byte, a Admission) (next []byte, released bool)
 
 	// Record adds an admission that was made elsewhere, at its own time, whether or not
-	// there is room for it. A time ahead of the clock counts as the clock, and one whose
-	// window has ended changes nothing.
+	// there is room for it. A time after now counts as now, and one whose window has ended
+	// changes nothing.
 	Record(state []byte, a Admission, now int64) (next []byte)
 
 	// Expires is the moment from which a state no longer matters. From then on a limiter
 	// passes nil instead.
 	Expires(state []byte) int64
 
-	// Form says what the bytes of a state mean: algorithms of one form can read each
+	// Form says what the bytes of a state mean: algorithms with the same form can read each
 	// other's states, so that a limit can change and the sends on record still count. A
 	// limiter keeps the states of different forms apart. The form of a zero value is empty,
 	// and no limiter accepts it.
@@ -57,7 +57,7 @@ type Algorithm interface {
 // grace is how many milliseconds a record is kept after its last window has ended.
 const grace = 1000
 
-// newVerdict is the answer to Peek at now, from the states of all tiers at the moment that
+// newVerdict returns the answer to Peek at now, from the states of all tiers at the moment that
 // counts.
 func newVerdict(now, at int64, tiers ...TierState) Verdict {
 	v := Verdict{Now: now, At: at, RetryAt: now, Tiers: tiers}
@@ -82,13 +82,13 @@ type counter struct{ tier Tier }
 
 func newCounter(t Tier) (counter, error) { return counter{t}, t.check(maxCounted) }
 
-// Tier is the limit and its window.
+// Tier returns the limit and its window.
 func (c counter) Tier() Tier { return c.tier }
 
 func (c counter) limit() int64  { return int64(c.tier.Limit) }
 func (c counter) window() int64 { return c.tier.ms() }
 
-// form is empty for a zero value.
+// form formats an algorithm's settings; those of a zero value are empty.
 func (c counter) form(format string, args ...any) string {
 	if c.tier.Limit == 0 {
 		return ""
@@ -96,8 +96,8 @@ func (c counter) form(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// state is the state of a tier that so many sends count in, with the milliseconds until one
-// fewer does.
+// state returns the state of a tier that so many sends count in, with the milliseconds until
+// one fewer does.
 func (c counter) state(used, refill int64) TierState {
 	t := TierState{Tier: c.tier, Remaining: int(max(0, c.limit()-used)), Refill: refill}
 	if t.Remaining == 0 {
@@ -106,7 +106,7 @@ func (c counter) state(used, refill int64) TierState {
 	return t
 }
 
-// takeCounted is Take of a counter, which is a Record if there is room.
+// takeCounted takes from a counter: it records if there is room.
 func takeCounted(a Algorithm, state []byte, at int64) (next []byte, v Verdict) {
 	before := a.Peek(state, at)
 	if !before.Allowed {
@@ -130,11 +130,11 @@ func writePair(a, b int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(a)), uint64(b))
 }
 
-// ms is the tier's window in milliseconds.
+// ms returns the tier's window in milliseconds.
 func (t Tier) ms() int64 { return t.Window.Milliseconds() }
 
-// ceilDiv is a/b, rounded up, of numbers that are not negative.
+// ceilDiv returns a/b rounded up. Neither may be negative.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// milliseconds is a length of time that is counted in milliseconds.
+// milliseconds converts milliseconds to a duration.
 func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -143,14 +144,8 @@ func FuzzAlgorithms(f *testing.F) {
 
 // The longest window and the largest limit count as the others do.
 func TestCounters_Extremes_CountRight(t *testing.T) {
-	window, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 14_000, Window: longest}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fast, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1_000_000_000, Window: time.Millisecond}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	window := must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 14_000, Window: longest}, 1))(t)
+	fast := must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1_000_000_000, Window: time.Millisecond}, 1))(t)
 	if _, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1, Window: time.Millisecond}, 1_000_000_000); err != nil {
 		t.Error(err)
 	}

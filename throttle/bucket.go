@@ -27,7 +27,7 @@ func newBucket(t Tier, room int) (bucket, error) {
 	return bucket{counter: c, room: room}, nil
 }
 
-// Room is how many sends an empty bucket admits at once.
+// Room returns how many sends an empty bucket admits at once.
 func (b bucket) Room() int { return b.room }
 
 func (b bucket) full() int64 { return int64(b.room) * b.window() }
@@ -42,7 +42,7 @@ func readLevel(state []byte) bucketLevel {
 
 func (l bucketLevel) bytes() []byte { return writePair(l.at, l.level) }
 
-// drain is the bucket at a later moment.
+// drain returns the bucket at a later moment.
 func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
 	if passed := at - l.at; passed < ceilDiv(l.level, b.limit()) { // else the product could overflow
 		return bucketLevel{at: at, level: l.level - passed*b.limit()}
@@ -50,7 +50,7 @@ func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
 	return bucketLevel{at: at}
 }
 
-// current is the bucket at the moment that counts.
+// current returns the bucket at the moment that counts.
 func (b bucket) current(state []byte, now int64) bucketLevel {
 	l := readLevel(state)
 	return b.drain(l, max(now, l.at))
@@ -61,7 +61,7 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 }
 
 // Peek implements [Algorithm]. In the verdict's tier the limit is [TokenBucket.Room], and the
-// window is how long a full bucket takes to drain.
+// window is how long it takes until all of it is free again.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
 	free, refill := max(0, b.full()-l.level), int64(0)
@@ -78,8 +78,8 @@ func (b bucket) Peek(state []byte, now int64) Verdict {
 	return v
 }
 
-// Release implements [Algorithm]. It refunds as much of a send as cannot have drained between
-// the send and the latest moment on record. A [LeakyBucket] refunds its newest send only.
+// Release implements [Algorithm]. It refunds as much of a send as the rate cannot have freed by
+// the latest moment on record. A [LeakyBucket] refunds its newest send only.
 func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) {
 	l := readLevel(state)
 	left := b.drain(bucketLevel{at: a.At, level: b.window()}, l.at).level
@@ -103,7 +103,7 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	return l.bytes()
 }
 
-// Expires implements [Algorithm]: a second after the bucket has drained. A level below one
+// Expires implements [Algorithm]: a second after all of the limit is free again. Less than one
 // send counts as one here.
 func (b bucket) Expires(state []byte) int64 {
 	l := readLevel(state)

@@ -19,8 +19,8 @@ func NewFixedWindow(t Tier) (FixedWindow, error) {
 	return FixedWindow{c}, err
 }
 
-// current is the window on record at the moment that counts. A clock behind it counts as its
-// start.
+// current returns the window on record at the moment that counts. A clock behind it counts as
+// its start.
 func (w FixedWindow) current(state []byte, now int64) (start, count, clock int64) {
 	start, count = readPair(state)
 	if clock = max(now, start); clock-start >= w.window() {

@@ -11,7 +11,7 @@ type Admission struct {
 // History is the sends of one key, oldest first.
 type History []Admission
 
-// newest is when the last send was admitted, 0 if there was none.
+// newest returns when the last send was admitted, or 0.
 func (h History) newest() int64 {
 	if len(h) == 0 {
 		return 0

@@ -44,5 +44,5 @@ var inID = func() (in [256]bool) {
 	return in
 }()
 
-// String is the ID as ParseID reads it.
+// String returns the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Limiter counts sends by key and admits them within a limit. A key is any text of 1 to 1024
-// bytes that stands for what is counted: a mailbox, a network address, a caller. Methods may
-// be called from any number of goroutines.
+// Limiter counts sends by key and admits them within a limit. A key is any text of 1 to 1024 bytes
+// that identifies what is counted: a mailbox, a network address, a caller. Methods may be called
+// from any number of goroutines.
 //
 // An error means that there is no answer, and never counts as an admission. It is
 // [ErrUnavailable] when the records could not be read or written in time. A Take that

@@ -33,7 +33,7 @@ type Policy struct {
 	tiers []Tier // shortest window first
 }
 
-// DefaultPolicy is minute=1/60s,hour=5/1h,day=10/24h.
+// DefaultPolicy returns minute=1/60s,hour=5/1h,day=10/24h.
 func DefaultPolicy() Policy {
 	return Policy{tiers: []Tier{
 		{Name: "minute", Limit: 1, Window: time.Minute},
@@ -132,7 +132,7 @@ func checkTierName(name string) error {
 // Tiers returns the tiers, shortest window first. The slice is the caller's.
 func (p Policy) Tiers() []Tier { return slices.Clone(p.tiers) }
 
-// Longest is the longest window in milliseconds: how long one send can matter.
+// Longest returns the longest window in milliseconds: how long one send can matter.
 func (p Policy) Longest() int64 {
 	if len(p.tiers) == 0 {
 		return 0

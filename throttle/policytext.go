@@ -57,7 +57,7 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// String is the text form that ParsePolicy reads: equal policies have equal texts.
+// String returns the text form that ParsePolicy reads: equal policies have equal texts.
 func (p Policy) String() string {
 	all := make([]string, len(p.tiers))
 	for i, tier := range p.tiers {
@@ -66,7 +66,7 @@ func (p Policy) String() string {
 	return strings.Join(all, ",")
 }
 
-// String is the tier as name=limit/window.
+// String returns the tier as name=limit/window.
 func (t Tier) String() string {
 	return t.Name + "=" + strconv.Itoa(t.Limit) + "/" + formatWindow(t.Window)
 }

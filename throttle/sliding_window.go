@@ -46,7 +46,7 @@ func NewSlidingWindow(t Tier, parts int) (SlidingWindow, error) {
 	return SlidingWindow{counter: c, part: ceilDiv(t.ms(), int64(parts))}, nil
 }
 
-// Part is the length of a part in milliseconds.
+// Part returns the length of a part in milliseconds.
 func (w SlidingWindow) Part() int64 { return w.part }
 
 // partCount is one part in the state of a SlidingWindow.
@@ -63,7 +63,7 @@ func readParts(state []byte) []partCount {
 	return parts
 }
 
-// write is the state without the parts that have left for good, and those without sends,
+// write returns the state without the parts that have left for good, and those without sends,
 // except for the newest.
 func (w SlidingWindow) write(parts []partCount) (state []byte) {
 	newest := parts[len(parts)-1]
@@ -80,7 +80,7 @@ func (w SlidingWindow) leaves(p partCount) int64 { return p.start + w.part - 1 +
 
 func (w SlidingWindow) startOf(at int64) int64 { return at - at%w.part }
 
-// current is the parts on record, those of them that have not left, and the moment that
+// current returns the parts on record, those of them that have not left, and the moment that
 // counts. A clock behind the newest part is at its start.
 func (w SlidingWindow) current(state []byte, now int64) (parts, live []partCount, clock int64) {
 	parts, clock = readParts(state), max(now, 0)

@@ -33,7 +33,7 @@ func readHistory(state []byte) History {
 	return h
 }
 
-// clock is the moment that counts.
+// clock returns the moment that counts.
 func (h History) clock(now int64) int64 { return min(max(now, h.newest()), maxMoment) }
 
 // write forgets what has left the longest window by the newest send, and returns the state.
@@ -104,7 +104,7 @@ func (p Policy) History(state []byte, now int64) History {
 	return h.within(p.Longest(), h.clock(now))
 }
 
-// Kept is how many sends a state has at most. The oldest are dropped; no tier counts them.
+// Kept returns how many sends a state holds at most. Older ones are dropped; no tier counts them.
 func (p Policy) Kept() int { return maxLimit }
 
 // Replay lets the policy decide about the sends of a history again, at their own times, and
@@ -124,7 +124,7 @@ func (p Policy) Replay(h History) (refused []Verdict) {
 	return refused
 }
 
-// verdict is the answer to Peek at now.
+// verdict returns the answer to Peek at now.
 func (p Policy) verdict(h History, now int64) Verdict {
 	clock := h.clock(now)
 	tiers := make([]TierState, len(p.tiers))
@@ -137,7 +137,7 @@ func (p Policy) verdict(h History, now int64) Verdict {
 	return v
 }
 
-// state is the tier with these sends inside its window.
+// state returns the tier with these sends inside its window.
 func (t Tier) state(inside History, clock int64) TierState {
 	s := TierState{Tier: t, Remaining: max(0, t.Limit-len(inside))}
 	switch {

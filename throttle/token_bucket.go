@@ -15,7 +15,7 @@ package throttle
 //
 // Record takes a token at the send's own time, or at the time of the latest send on record if
 // that is later. Where less than a token is left, it takes that. A send changes nothing if an
-// empty bucket would have filled since. Record sends oldest first.
+// empty bucket would have filled since. Record the oldest send first.
 //
 // The state is 16 bytes: 8 of the latest moment and 8 of the tokens that were missing then. They
 // are counted in parts, as many to a token as the window has milliseconds. So limit parts come

@@ -40,7 +40,7 @@ type TierState struct {
 	Refill    int64 // milliseconds until Remaining grows; 0 if the whole limit remains
 }
 
-// Remaining is how many sends all tiers still admit now.
+// Remaining returns how many sends all tiers still admit now.
 func (v Verdict) Remaining() int {
 	if len(v.Tiers) == 0 {
 		return 0

@@ -30,11 +30,11 @@ const maxTyped = 64
 // and full-width. The nine others follow each.
 var zeros = [...]rune{'0', '٠', '۰', '०', '０'}
 
-// ParseCode reads a code as a person types or pastes it, and returns its six digits. Spaces,
-// dashes and invisible characters are skipped: mail programs and people write "123 456" and
-// "123-456", and copying out of an email picks up more. The digits may be of any of the scripts
-// in which keyboards type them. None of this makes guessing easier, since each text is at
-// most one code. Anything else is [ErrCode].
+// ParseCode reads a code as a person types or pastes it, and returns its six digits. Spaces, dashes
+// and invisible characters are skipped: email programs and people write "123 456" and "123-456",
+// and copying out of an email picks up more. The digits may be of any of the scripts in which
+// keyboards type them. None of this makes guessing easier, since each text is at most one code.
+// Anything else is [ErrCode].
 func ParseCode(typed string) (string, error) {
 	if len(typed) > maxTyped {
 		return "", ErrCode

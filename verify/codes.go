@@ -13,11 +13,11 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// DefaultLifetime is how long a code is right, in milliseconds: ten minutes.
+// DefaultLifetime is how long a code is valid, in milliseconds: ten minutes.
 const DefaultLifetime = 10 * 60 * 1000
 
-// Recipient is where a code is mailed to, and what for. Mailbox and Address differ when
-// several addresses are counted as one mailbox.
+// Recipient is where a code is emailed to, and what for. Mailbox and Address differ when several
+// addresses are counted as one mailbox.
 type Recipient struct {
 	Mailbox string // what its sends are counted by: it has the codes and the guesses
 	Address string // where the email goes: what the code proves, and nothing else
@@ -27,13 +27,13 @@ type Recipient struct {
 // Options say what Codes works with.
 type Options struct {
 	Store keyed.Store
-	// Secret makes the hashes of codes. Nodes that share records need the same one; under
-	// another the codes that are on their way become wrong.
+	// Secret makes the hashes of codes. Nodes that share records need the same one; another one
+	// invalidates the codes that are on their way.
 	Secret []byte
 	// Guesses counts guesses by mailbox. It should be by a throttle.Policy, so that a guess can be
 	// refunded by its id.
 	Guesses throttle.Limiter
-	// Lifetime is how long a code is right, in milliseconds. The default is DefaultLifetime.
+	// Lifetime is how long a code is valid, in milliseconds. The default is DefaultLifetime.
 	Lifetime int64
 	// Log receives a line when a guess could not be refunded. The default is silence.
 	Log *slog.Logger
@@ -41,9 +41,9 @@ type Options struct {
 
 // Codes issues and checks codes. It may be used by any number of goroutines.
 //
-// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every
-// failure to read or write is throttle.ErrUnavailable: what was asked for may or may not have
-// been done. Errors name neither mailbox nor code.
+// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every failure to read or
+// write is throttle.ErrUnavailable: the change may or may not have been made. Errors name neither
+// mailbox nor code.
 type Codes struct {
 	store    keyed.Store
 	key      []byte
@@ -64,12 +64,11 @@ func New(o Options) (*Codes, error) {
 	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, DefaultLifetime), o.Log}, nil
 }
 
-// Lifetime returns how many milliseconds a code is right.
+// Lifetime returns how many milliseconds a code is valid.
 func (c *Codes) Lifetime() int64 { return c.lifetime }
 
-// Issue makes a code, which is right from now on, and returns it to be mailed. It comes
-// before the email, since the answer to the email may be quick. If the email is not sent after
-// all, Revoke undoes it.
+// Issue makes a code, which is valid from now on, and returns it to be emailed. Call it before
+// sending, since the visitor may be quick. If the email is not sent after all, Revoke undoes it.
 func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error) {
 	code = NewCode()
 	h := hashOf(c.key, to, code)
@@ -80,15 +79,15 @@ func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error
 	return code, nil
 }
 
-// Revoke makes a code wrong whose email certainly never left. Until it expires it would be one
-// more that a guess may hit.
+// Revoke invalidates a code whose email certainly never left. Until it expires it would be one more
+// that a guess may hit.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	h := hashOf(c.key, from, code)
 	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) })
 	return err
 }
 
-// Result is what a code turned out to be.
+// Result is the result of a check.
 type Result int8
 
 // The results of Verify.

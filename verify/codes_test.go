@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
@@ -52,9 +53,7 @@ func inMemory(t *testing.T) *setting {
 // use makes the Codes over another store or limiter.
 func (s *setting) use(store keyed.Store, guesses throttle.Limiter) {
 	s.t.Helper()
-	var err error
-	s.codes, err = verify.New(verify.Options{Store: store, Secret: []byte(key), Guesses: guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
-	s.must(err)
+	s.codes = must.Get(verify.New(verify.Options{Store: store, Secret: []byte(key), Guesses: guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))}))(s.t)
 }
 
 // eachHome runs a test on both homes of codes.
@@ -64,25 +63,15 @@ func eachHome(t *testing.T, test func(t *testing.T, s *setting)) {
 	})
 }
 
-func (s *setting) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // issue issues a code. That two in one test are alike happens once in a million.
 func (s *setting) issue(to verify.Recipient) string {
 	s.t.Helper()
-	code, err := s.codes.Issue(s.t.Context(), to)
-	s.must(err)
-	return code
+	return must.Get(s.codes.Issue(s.t.Context(), to))(s.t)
 }
 
 func (s *setting) expect(from verify.Recipient, typed string, want verify.Result, left int) verify.Outcome {
 	s.t.Helper()
-	o, err := s.codes.Verify(s.t.Context(), from, typed)
-	s.must(err)
+	o := must.Get(s.codes.Verify(s.t.Context(), from, typed))(s.t)
 	if o.Result != want || o.AttemptsLeft != left {
 		s.t.Fatalf("result %v with %d left, want %v with %d", o.Result, o.AttemptsLeft, want, left)
 	}
@@ -100,8 +89,7 @@ func (s *setting) unavailable(typed string) {
 
 func (s *setting) expectLeft(want int) {
 	s.t.Helper()
-	v, err := s.guesses.Peek(context.WithoutCancel(s.t.Context()), alice.Mailbox)
-	s.must(err)
+	v := must.Get(s.guesses.Peek(s.t.Context(), alice.Mailbox))(s.t)
 	if left := v.Tiers[0].Remaining; left != want {
 		s.t.Fatalf("%d guesses left, want %d", left, want)
 	}
@@ -115,7 +103,7 @@ func another(code string) string {
 func TestVerify_RightCode_CorrectOnce(t *testing.T) {
 	eachHome(t, func(t *testing.T, s *setting) {
 		code, unsent := s.issue(alice), s.issue(alice)
-		s.must(s.codes.Revoke(t.Context(), alice, unsent))
+		must.OK(t, s.codes.Revoke(t.Context(), alice, unsent))
 		s.expect(alice, another(code), verify.Incorrect, 4)
 		s.expect(alice, unsent, verify.Incorrect, 3)
 		s.expect(alice, " "+code[:3]+"-"+code[3:]+"\n", verify.Correct, 0)
@@ -170,7 +158,7 @@ func TestVerify_AddressAndPurpose_AreBound(t *testing.T) {
 	s.expect(tagged, plain, verify.Incorrect, 4)
 	s.expect(alice, shop, verify.Incorrect, 3)
 	s.expect(alice, joined, verify.Incorrect, 2)
-	s.must(s.codes.Revoke(t.Context(), alice, joined)) // it is none of alice's
+	must.OK(t, s.codes.Revoke(t.Context(), alice, joined)) // it is none of alice's
 	s.expect(signUp, joined, verify.Correct, 0)
 	s.expect(alice, plain, verify.Expired, 0)
 	bob := verify.Recipient{Mailbox: "bob@example.com", Address: alice.Address}

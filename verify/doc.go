@@ -1,5 +1,5 @@
-// Package verify makes and checks the codes that are mailed to prove a mailbox, and counts
-// the guesses.
+// Package verify makes and checks the codes that are emailed to prove a mailbox, and counts the
+// guesses.
 //
 // A code is six decimal digits, each of the million equally likely:
 //
@@ -9,29 +9,29 @@
 //
 // # What is kept
 //
-// A keyed hash of each code, never the code. A million codes are tried in a second, so a
-// plain hash could be turned back into the code; this one cannot without the server's secret.
-// It is bound to the address that the code was mailed to and to its purpose: a code that was
-// mailed for a sign-up is wrong for a change of password.
+// A keyed hash of each code, never the code. A million codes are tried in a second, so a plain hash
+// could be turned back into the code; this one cannot without the server's secret. It is bound to
+// the address that the code was emailed to and to its purpose: a code for a sign-up is wrong for a
+// change of password.
 //
 // # Which code is right
 //
-// Every code of a mailbox that has not expired. Mail is slow and people press the button
-// twice; a second code must not make the first one wrong while it is still on its way. A
-// right code is right once: all codes of the mailbox, whatever their purpose, are used up in
-// the same step, so of any number that bring it at once exactly one is answered that it is right.
+// Every code of a mailbox that has not expired. Email is slow and people press the button twice; a
+// second code must not make the first one wrong while it is still on its way. A right code works
+// once: the same step uses up all codes of the mailbox, whatever their purpose, so of simultaneous
+// requests exactly one succeeds.
 //
 // # Guesses
 //
-// Guesses are a budget of the mailbox, by default 5 in ten minutes and 20 in a day,
-// and a new code adds none. A guess is charged before the code is checked, so guessing in
-// parallel gains nothing, and refunded when the code was right. With at most 16
-// valid codes, a day of guessing finds one with a chance of 1 in 3,000; with the five that
-// the default tiers let out in an hour, 1 in 10,000. Two requests with the right code at once
-// can meet on the last guess: then one has to wait until the other is answered.
+// Guesses are a budget of the mailbox, by default 5 in ten minutes and 20 in a day, and a new code
+// adds none. A guess is charged before the code is checked, so guessing in parallel gains nothing,
+// and refunded when the code was right. With at most 16 valid codes, a day of guessing finds one
+// with a chance of 1 in 3,000; with the five that the default tiers allow in an hour, 1 in 10,000.
+// Two simultaneous requests with the right code can compete for the last guess: then one has to
+// wait until the other is answered.
 //
-// Where no code was valid there was nothing to guess, and the guess is refunded as well, so
-// that a stranger cannot spend the guesses in advance. One who requests a code for the mailbox
+// If no code was valid there was nothing to guess, and the guess is refunded as well, so that a
+// stranger cannot spend the guesses in advance. After requesting a code for the mailbox a stranger
 // still can: put a limit by network address in front.
 //
 // # Outages
@@ -45,6 +45,6 @@
 //
 // # Time
 //
-// All times are int64 milliseconds, by the clock of the store. A code is right while the
-// clock is before its expiry.
+// All times are int64 milliseconds, by the clock of the store. A code is valid while the clock is
+// before its expiry.
 package verify

@@ -6,17 +6,16 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// hash stands for a code, and for the address and the purpose that it was mailed for.
-// Without the key that it was made with, it tells nothing about any of them.
+// hash identifies a code, its address and its purpose. Without the key that it was made with, it
+// tells nothing about any of them.
 type hash [16]byte
 
 // hashPurpose keeps the key apart from all others that are made of the same secret.
 const hashPurpose = "mailgate verify: hashes of codes, version 1"
 
 // hashOf returns the hash of a code for this recipient. The case of Latin letters in the address
-// makes no difference, since people do not type it alike twice; a tag and dots do. That two
-// spellings reach one mailbox is certain enough to count sends by, but not to prove that its
-// email was read.
+// makes no difference, since people do not always type it alike; a tag and dots do. Two spellings
+// are certain enough to be one mailbox to count sends by, but not to prove that its email was read.
 func hashOf(key []byte, to Recipient, code string) hash {
 	return secret.Sum(key, to.Purpose, strings.Map(lower, to.Address), code)
 }

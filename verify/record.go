@@ -11,16 +11,15 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 )
 
-// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is
-// forgotten for a further one. Without a bound each more code would make a guess likelier to
-// be right. It is rarely met, since a mailbox is mailed far less often than 16 times in the
-// life of a code.
+// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is forgotten
+// for a further one. Without a bound each more code would make a guess likelier to be right. It is
+// rarely met, since a mailbox is sent far fewer than 16 emails in the lifetime of a code.
 const maxCodes = 16
 
 // kept is a code on record.
 type kept struct {
 	hash    hash
-	expires int64 // the first moment at which the code is wrong
+	expires int64 // when the code expires: the first moment at which it is wrong
 }
 
 func (k kept) compare(other kept) int {
@@ -96,10 +95,9 @@ func (r record) expires() int64 {
 	return r.codes[len(r.codes)-1].expires // later than usedUntil
 }
 
-// Merge returns the record that stands for two of one mailbox: the one of the shared records
-// and one that a node has made alone. It holds the codes of both, without those that either
-// has used up. Order and repetition of merges make no difference. A damaged shared record
-// stays; a damaged own one is ignored.
+// Merge merges two records of one mailbox: that of the shared records and one that a node has made
+// alone. It holds the codes of both, without those that either has used up. Order and repetition of
+// merges make no difference. A damaged shared record stays; a damaged own one is ignored.
 func Merge(shared, own []byte, now int64) (next []byte, expires int64) {
 	s, err := parse(shared)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -29,60 +30,142 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Keys of two applications and of an operator.
 const (
 	APIKey   = "Hush-7f3b-9d21-c460"
+	OtherKey = "another-key"
 	AdminKey = "the-key-of-an-operator"
-
-	secret  = "a secret that is hard to guess"
-	timeout = 30 * time.Second
 )
 
-// Server is an API on a free port, with its records in memory and a relay that keeps what it is sent.
+const (
+	secret = "a secret of the tests"
+	// Lease is how long an Idempotency-Key is in flight, in milliseconds.
+	Lease = 30_000
+)
+
+// Server is an API on a free port, and what it works with.
 type Server struct {
-	URL       string
+	API     *api.Server
+	Options api.Options // it was made with
+	Addr    string
+	URL     string
+	Served  chan error // has what Serve of the API returned
+
+	Store     *cache.Store
+	Mailboxes throttle.Historian // the limiter of their rule
+	Codes     keyed.Store
+	Requests  keyed.Store
 	Relay     *sandbox.Server
-	Mailboxes throttle.Historian
 	Ahead     atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
-	Close     func() error
+
+	listener net.Listener
+	relays   *relay.Relays
+	faults   *fault.Server // nil, if the relay has none
+}
+
+// Setup is what a test changes.
+type Setup struct {
+	Dir    string        // of the records; they are in memory, if empty
+	Now    func() int64  // the time of the machine and Ahead, if nil
+	Faults *fault.Script // of a relay in place of the one that keeps what it is sent
+	// Change may replace the stores of the Server, and its options. Those that are made of the stores
+	// are made after it.
+	Change func(*Server, *api.Options)
 }
 
 // Start starts a server with the default tiers and the action "reply", one a minute. change may be nil.
 func Start(change func(*Server, *api.Options)) *Server {
+	s := New(Setup{Change: change})
+	s.Serve()
+	return s
+}
+
+// New makes a server, for Serve.
+func New(with Setup) *Server {
 	s := &Server{}
-	now := func() int64 { return time.Now().UnixMilli() + s.Ahead.Load() }
-	store := must(cache.Open(cache.Options{Now: now}))
-	s.Mailboxes = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), now)
-	s.Relay = must(sandbox.Start(sandbox.Options{}))
-	relays := must(relay.New([]relay.URL{must(relay.ParseURL(s.Relay.URL()))}, relay.Options{}))
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	s.URL = "http://" + listener.Addr().String()
-	guesses := local.New(store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")), now)
+	now := with.Now
+	if now == nil {
+		now = func() int64 { return time.Now().UnixMilli() + s.Ahead.Load() }
+	}
+	s.listen()
+	s.Store = must(cache.Open(cache.Options{Dir: with.Dir, Now: now}))
+	s.Mailboxes = local.New(s.Store.Table("mailboxes"), throttle.DefaultPolicy(), now)
+	s.Codes, s.Requests = keyed.Local(s.Store.Table("codes"), now), keyed.Local(s.Store.Table("requests"), now)
+	metrics := prometheus.NewRegistry()
+	s.openRelays(with.Faults, relay.Options{Hooks: api.RelayHooks(metrics)})
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>")), must(message.LoadTemplates(nil, "en"))))
-	options := api.Options{
+	o := api.Options{
 		Live: api.Live{
 			Composer: composer,
-			Actions:  map[string]throttle.Limiter{"reply": local.New(store.Table("replies"), must(throttle.ParsePolicy("minute=1/60s")), now)},
+			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must(throttle.ParsePolicy("minute=1/60s")), now)},
 		},
-		Relay: delivery.FromRelays(relays), RelayStats: relays.Stats, Identity: must(address.NewIdentity(true)),
-		APIKeys: must(api.ParseKeys("app:" + APIKey)), AdminKeys: must(api.ParseKeys("alex:" + AdminKey)),
-		Codes:   must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), now), Secret: []byte(secret), Guesses: guesses})),
-		Guesses: guesses, Requests: idempotency.New(keyed.Local(store.Table("requests"), now), 60_000), Secret: []byte(secret),
-		SendDeadline: timeout, StoreTimeout: timeout / 4, MaxConnections: 1000, Ready: store.Ready, DegradedSince: func() int64 { return 0 },
+		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must(address.NewIdentity(true)),
+		APIKeys: must(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must(api.ParseKeys("alex:" + AdminKey)),
+		Guesses: local.New(s.Store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")), now), Secret: []byte(secret),
+		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
-		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
 	}
-	if change != nil {
-		change(s, &options)
+	if with.Change != nil {
+		with.Change(s, &o)
 	}
-	options.Live.Rules = must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Exact: true}))
-	server, served := must(api.New(options)), make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	s.Close = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		return errors.Join(server.Shutdown(ctx), <-served, relays.Close(ctx), s.Relay.Close(), store.Close())
+	if o.Live.Rules == nil {
+		o.Live.Rules = must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Exact: true}))
 	}
+	o.Codes = must(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log}))
+	o.Requests = idempotency.New(s.Requests, Lease)
+	s.Options, s.API = o, must(api.New(o))
 	return s
+}
+
+func (s *Server) listen() {
+	s.listener, s.Served = must(net.Listen("tcp", "127.0.0.1:0")), make(chan error, 1)
+	s.Addr = s.listener.Addr().String()
+	s.URL = "http://" + s.Addr
+}
+
+func (s *Server) openRelays(faults *fault.Script, o relay.Options) {
+	s.Relay = must(sandbox.Start(sandbox.Options{KeepMessages: 100_000, KeepBytes: 1 << 30}))
+	url := s.Relay.URL()
+	if faults != nil {
+		s.faults = must(fault.Start(*faults))
+		url = "smtp://" + s.faults.Addr() + "?tls=none"
+	}
+	s.relays = must(relay.New([]relay.URL{must(relay.ParseURL(url))}, o))
+}
+
+// Serve answers requests until Close.
+func (s *Server) Serve() {
+	go func() {
+		s.Served <- s.API.Serve(s.listener)
+		close(s.Served)
+	}()
+}
+
+// Another starts a second server on the same stores and relay, which are closed with the first.
+func (s *Server) Another() *Server {
+	next := &Server{Options: s.Options, Store: s.Store, Mailboxes: s.Mailboxes, Relay: s.Relay}
+	next.Options.Metrics = prometheus.NewRegistry()
+	next.API = must(api.New(next.Options))
+	next.listen()
+	next.Serve()
+	return next
+}
+
+// Shutdown ends the API, in ten seconds at most.
+func (s *Server) Shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(s.API.Shutdown(ctx), <-s.Served)
+}
+
+// Close ends all of it.
+func (s *Server) Close() error {
+	err := s.Shutdown()
+	if s.faults != nil {
+		err = errors.Join(err, s.faults.Close())
+	}
+	return errors.Join(err, s.relays.Close(context.Background()), s.Relay.Close(), s.Store.Close())
 }
 
 // Mails returns the texts that were sent to an address, in order.
@@ -111,4 +194,9 @@ func must[T any](value T, err error) T {
 		panic(err)
 	}
 	return value
+}
+
+// Limiter is a limiter on a store of its own.
+func Limiter(a throttle.Algorithm, now func() int64) *local.Limiter {
+	return local.New(must(cache.Open(cache.Options{Now: now})).Table("limiter"), a, now)
 }

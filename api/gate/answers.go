@@ -13,7 +13,7 @@ func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
 	return problem(c, fiber.StatusTooManyRequests, wire.Wait(&v), refusal(g.Name, &v))
 }
 
-// refusal is the body of a 429.
+// refusal returns the body of a 429.
 func refusal(rule string, v *throttle.Verdict) []byte {
 	limits := wire.Limits(v, "")
 	return wire.Encode(struct {
@@ -29,13 +29,13 @@ func refusal(rule string, v *throttle.Verdict) []byte {
 // retry is after how many milliseconds a request that could not be counted can be repeated.
 const retry = 1000
 
-// Failed is the answer where Options.Failed is nil, a problem of status 503. It does not show
-// the error: an Options.Failed that logs it can return this.
+// Failed answers with a problem of status 503 that does not show the error. It is the default of
+// Options.Failed; one that logs the error can return this.
 func Failed(c *fiber.Ctx, err error) error {
 	return problem(c, fiber.StatusServiceUnavailable, retry, unavailable(err))
 }
 
-// unavailable is the body of a 503.
+// unavailable returns the body of a 503.
 func unavailable(err error) []byte {
 	p := wire.Problem{Type: wire.Ours + "store-unavailable", Title: "Storage unavailable", Status: fiber.StatusServiceUnavailable,
 		Detail: "Whether this request may be let through cannot be decided now."}

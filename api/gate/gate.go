@@ -131,8 +131,8 @@ func hold(ctx context.Context, delay int64) error {
 	}
 }
 
-// statusOf is the status that the answer will have: an error's is only written after the last
-// middleware.
+// statusOf returns the status that the answer will have: an error's is only written after the
+// last middleware.
 func statusOf(c *fiber.Ctx, err error) int {
 	if err == nil {
 		return c.Response().StatusCode()

@@ -18,10 +18,10 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/gate"
-	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -44,15 +44,12 @@ func open(t *testing.T, change func(*gate.Options), handler fiber.Handler, front
 	t.Helper()
 	s := &site{t: t, app: fiber.New()}
 	s.clock.Store(noon)
-	s.limiter = inMemory(t, throttletest.Policy(t, "minute=2/60s"), s.clock.Load)
+	s.limiter = apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), s.clock.Load)
 	o := gate.Options{Limiter: s.limiter}
 	if change != nil {
 		change(&o)
 	}
-	protect, err := gate.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	protect := must.Get(gate.New(o))(t)
 	if handler == nil {
 		handler = func(c *fiber.Ctx) error { return c.SendString("through") }
 	}
@@ -62,16 +59,6 @@ func open(t *testing.T, change func(*gate.Options), handler fiber.Handler, front
 		return handler(c)
 	})
 	return s
-}
-
-// inMemory is a limiter on a store of its own.
-func inMemory(t *testing.T, a throttle.Algorithm, now func() int64) throttle.Limiter {
-	t.Helper()
-	store, err := cache.Open(cache.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return local.New(store.Table("requests"), a, now)
 }
 
 type reply struct {
@@ -86,16 +73,9 @@ func (s *site) ask(key string) reply {
 	request := httptest.NewRequest("GET", "/page", nil)
 	request.Header.Set("X-Key", key)
 	request.Header.Set("X-Forwarded-For", key[:min(len(key), 15)])
-	response, err := s.app.Test(request, -1)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	response := must.Get(s.app.Test(request, -1))(s.t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return reply{response.StatusCode, response.Header, string(text)}
+	return reply{response.StatusCode, response.Header, string(must.Get(io.ReadAll(response.Body))(s.t))}
 }
 
 // is expects a status, and a RateLimit header that begins so.
@@ -108,11 +88,7 @@ func (got reply) is(t *testing.T, status int, rateLimit string) {
 
 func (s *site) remaining() int {
 	s.t.Helper()
-	v, err := s.limiter.Peek(context.Background(), here)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return v.Remaining()
+	return must.Get(s.limiter.Peek(context.Background(), here))(s.t).Remaining()
 }
 
 func byHeader(o *gate.Options) { o.Key = func(c *fiber.Ctx) string { return c.Get("X-Key") } }
@@ -261,45 +237,33 @@ func TestRefuse_Given_Answers(t *testing.T) {
 	}
 }
 
-// faulty is a limiter that fails where it is told to.
-type faulty struct {
-	throttle.Limiter
-	take, peek error // Take fails after it has charged
-	hangs      bool  // Release, for as long as it may
-}
-
-func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := f.Limiter.Take(ctx, key, id)
-	return v, errors.Join(err, f.take)
-}
-
-func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
-	if _, bounded := ctx.Deadline(); f.hangs && bounded {
-		<-ctx.Done()
-		return false, ctx.Err()
-	}
-	return f.Limiter.Release(ctx, key, a)
-}
-
-func (f *faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if f.peek != nil {
-		return throttle.Verdict{}, f.peek
-	}
-	return f.Limiter.Peek(ctx, key)
-}
-
-// fail puts a faulty limiter in front of the options' own.
-func fail(f faulty) func(*gate.Options) {
+// faulty puts a hook before the options' limiter.
+func faulty(hook throttletest.Hook) func(*gate.Options) {
 	return func(o *gate.Options) {
-		f.Limiter = o.Limiter
-		o.Limiter = &f
+		f := &throttletest.Faulty{Historian: o.Limiter.(throttle.Historian)}
+		f.On(hook)
+		o.Limiter = f
+	}
+}
+
+// fails has one call fail, and a release hang as long as it may.
+func fails(call string, hangs bool) throttletest.Hook {
+	return func(ctx context.Context, event, _ string) error {
+		if _, bounded := ctx.Deadline(); hangs && event == "release" && bounded {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if event == call {
+			return throttletest.ErrFault
+		}
+		return nil
 	}
 }
 
 // A limiter that fails lets no request through, unless Options.Failed does.
 func TestFailed_LimiterFails_Is503(t *testing.T) {
-	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
-	s := open(t, fail(faulty{take: fault}), nil)
+	broken := faulty(fails("take", false))
+	s := open(t, broken, nil)
 	got := s.ask("")
 	got.is(t, 503, "")
 	if !strings.Contains(got.text, `"urn:mailgate:problem:store-unavailable"`) || got.header.Get("Retry-After") != "1" ||
@@ -308,48 +272,40 @@ func TestFailed_LimiterFails_Is503(t *testing.T) {
 	}
 	var told error
 	s = open(t, func(o *gate.Options) {
-		fail(faulty{take: fault})(o)
+		broken(o)
 		o.Failed = func(c *fiber.Ctx, err error) error { told = err; return c.Next() }
 	}, nil)
-	if s.ask("").is(t, 200, ""); !errors.Is(told, fault) || s.served.Load() != 1 {
+	if s.ask("").is(t, 200, ""); !errors.Is(told, throttletest.ErrFault) || s.served.Load() != 1 {
 		t.Errorf("told %v, %d let through", told, s.served.Load())
 	}
 }
 
-// What cannot be given back has counted, and what is left then is what was left before.
+// What cannot be given back has counted. What a Take that failed may have charged is given back by its
+// id, which a counter does not know, or within a second not at all.
 func TestRelease_LimiterFails_HasCounted(t *testing.T) {
-	always := func(o *gate.Options) { o.Release = func(int) bool { return true } }
-	for name, f := range map[string]faulty{"release": {hangs: true}, "peek": {peek: throttle.ErrUnavailable}} {
-		s := open(t, func(o *gate.Options) { always(o); fail(f)(o) }, nil)
-		s.ask("").is(t, 200, `"minute";r=1;t=60`)
-		if want := map[string]int{"release": 1, "peek": 2}[name]; s.remaining() != want {
-			t.Errorf("%s: %d remain, want %d", name, s.remaining(), want)
-		}
-	}
-}
-
-// What a Take that failed may have charged is given back by its id, or within a second not at all; a
-// counter knows no ids.
-func TestFailed_ChargeUnknown_IsGivenBackByID(t *testing.T) {
-	policy := throttletest.Policy(t, "minute=2/60s")
-	window, err := throttle.NewFixedWindow(policy.Tiers()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost := errors.New("the reply is lost")
+	tiers := throttletest.Policy(t, "minute=2/60s")
+	counter := must.Get(throttle.NewFixedWindow(tiers.Tiers()[0]))(t)
 	for _, tt := range []struct {
 		name      string
-		limiter   throttle.Limiter
-		faulty    faulty
+		algorithm throttle.Algorithm
+		hook      throttletest.Hook
+		status    int
+		header    string
 		remaining int
 	}{
-		{"tiers", inMemory(t, policy, nil), faulty{take: lost}, 2},
-		{"a counter", inMemory(t, window, nil), faulty{take: lost}, 1},
-		{"a release hangs", inMemory(t, policy, nil), faulty{take: lost, hangs: true}, 1},
+		{"the release of an answer hangs", tiers, fails("", true), 200, `"minute";r=1;t=60`, 1},
+		{"the look after it fails", tiers, fails("peek", false), 200, `"minute";r=1;t=60`, 2}, // and the header is the one before
+		{"a take fails", tiers, fails("taken", false), 503, "", 2},
+		{"a take of a counter fails", counter, fails("taken", false), 503, "", 1},
+		{"a take fails and its release hangs", tiers, fails("taken", true), 503, "", 1},
 	} {
-		s := open(t, func(o *gate.Options) { o.Limiter = tt.limiter; fail(tt.faulty)(o) }, nil)
-		s.ask("").is(t, 503, "")
-		if s.limiter = tt.limiter; s.remaining() != tt.remaining {
+		limiter := apitest.Limiter(tt.algorithm, nil)
+		s := open(t, func(o *gate.Options) {
+			o.Limiter, o.Release = limiter, func(status int) bool { return status == 200 }
+			faulty(tt.hook)(o)
+		}, nil)
+		s.ask("").is(t, tt.status, tt.header)
+		if s.limiter = limiter; s.remaining() != tt.remaining {
 			t.Errorf("%s: %d remain, want %d", tt.name, s.remaining(), tt.remaining)
 		}
 	}
@@ -358,11 +314,8 @@ func TestFailed_ChargeUnknown_IsGivenBackByID(t *testing.T) {
 // queue lets so many requests wait, each for a window.
 func queue(t *testing.T, window time.Duration, waiting int) throttle.Limiter {
 	t.Helper()
-	bucket, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: window}, waiting)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inMemory(t, bucket, func() int64 { return noon })
+	bucket := must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: window}, waiting))(t)
+	return apitest.Limiter(bucket, func() int64 { return noon })
 }
 
 // A queue lets requests through at even distances.
@@ -404,11 +357,8 @@ func TestNew_DeadlineInQueue_Is503(t *testing.T) {
 // What the second gate of a route refuses, the first gives back if it is told to.
 func TestNew_TwoGates_FirstGivesBack(t *testing.T) {
 	for given, want := range map[bool]int{true: 8, false: 7} {
-		second, err := gate.New(gate.Options{Limiter: inMemory(t, throttletest.Policy(t, "minute=2/60s"), nil), Name: "inner"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		outer := inMemory(t, throttletest.Policy(t, "minute=10/60s"), nil)
+		second := must.Get(gate.New(gate.Options{Limiter: apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), nil), Name: "inner"}))(t)
+		outer := apitest.Limiter(throttletest.Policy(t, "minute=10/60s"), nil)
 		s := open(t, func(o *gate.Options) {
 			o.Limiter = outer
 			o.Release = func(status int) bool { return given && status == 429 }

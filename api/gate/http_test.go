@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/gate"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func TestHTTP_SecondRequest_Is429(t *testing.T) {
-	protect := gate.HTTP(inMemory(t, throttletest.Policy(t, "minute=1/60s"), func() int64 { return noon }), func(r *http.Request) string { return r.Header.Get("X-User") })
+	protect := gate.HTTP(apitest.Limiter(throttletest.Policy(t, "minute=1/60s"), func() int64 { return noon }), func(r *http.Request) string { return r.Header.Get("X-User") })
 	handler := protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	partitions := map[string]bool{}
 	for _, tt := range []struct {
@@ -41,7 +41,9 @@ func TestHTTP_SecondRequest_Is429(t *testing.T) {
 }
 
 func TestHTTP_LimiterFails_Is503(t *testing.T) {
-	handler := gate.HTTP(&faulty{Limiter: inMemory(t, throttletest.Policy(t, "minute=1/60s"), nil), take: throttle.ErrUnavailable}, nil)(http.NotFoundHandler())
+	limiter := &throttletest.Faulty{Historian: apitest.Limiter(throttletest.Policy(t, "minute=1/60s"), nil)}
+	limiter.Fail("take")
+	handler := gate.HTTP(limiter, nil)(http.NotFoundHandler())
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" {

@@ -13,7 +13,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// KeyOf is the limiter's key of what Options.Key returns. It begins with its kind, so that no
+// KeyOf returns the limiter's key of what Options.Key returns. It begins with its kind, so that no
 // caller can pass for an address, and is a hash, so that it has a bounded length and memory of its
 // own: Fiber reuses its strings.
 func KeyOf(name string) string {
@@ -21,12 +21,12 @@ func KeyOf(name string) string {
 	return "key " + string(sum[:])
 }
 
-// KeyOfPeer is the limiter's key of a connection's address.
+// KeyOfPeer returns the limiter's key of a connection's address.
 func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
 
 func peerKey(address string) string { return "peer " + address }
 
-// key is what a request is counted by.
+// key returns what a request is counted by.
 func (g *gate) key(c *fiber.Ctx) string {
 	if g.Key != nil {
 		if name := g.Key(c); name != "" {

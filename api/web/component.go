@@ -23,11 +23,11 @@ type Component struct {
 	ETag  string // changes with the file, and is quoted as the header wants it
 }
 
-// Countdown is the custom element <mailgate-countdown>. Its interface is described in
+// Countdown returns the custom element <mailgate-countdown>. Its interface is described in
 // mailgate-countdown.d.ts. It compresses on each call, so call it once.
 func Countdown() (Component, error) { return component(countdownScript) }
 
-// CountdownTypes is mailgate-countdown.d.ts, for editors and compilers.
+// CountdownTypes returns mailgate-countdown.d.ts, for editors and compilers.
 func CountdownTypes() (Component, error) { return component(countdownTypes) }
 
 func component(text []byte) (Component, error) {

@@ -173,8 +173,11 @@ const noLimit = "No limit reached. Rules by API key, visitor or template are not
 function showWait(body, wait) {
   at("found-pill").textContent = wait > 0 ? clock(wait) : "ready";
   at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
-  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${new Date(body.retry_at).toLocaleString()}.` : noLimit;
+  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${moment(new Date(body.retry_at))}.` : noLimit;
 }
+
+// moment leaves out the date of today.
+const moment = (at) => (at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString());
 
 const limitReached = ({ rule, limit }) => (rule === "mailbox"
   ? `${limit.charAt(0).toUpperCase()}${limit.slice(1)} limit reached.`

@@ -19,7 +19,7 @@ if (given.has("api")) {
 }
 const isTrial = recall("mailgate-docs-trial") !== "";
 
-// request reads a form: what would be sent, with the key itself or a word for it.
+// request reads a form: what would be sent, with the key itself or a placeholder for it.
 function request(form, key) {
   const { method } = form.dataset;
   let url = location.origin + form.dataset.path;

@@ -128,8 +128,7 @@ export class MailgateCountdown extends HTMLElement {
 }
 
 /**
- * The attributes, for JSX that is typed. It is told once that there is such an element, of
- * React 19 so:
+ * The attributes, for typed JSX. Declare the element once; in React 19:
  *
  *     declare module "react" {
  *       namespace JSX {
@@ -147,7 +146,7 @@ export type MailgateAttributes = {
 
 /** All bubble, and leave shadow trees. */
 export interface MailgateEvents extends HTMLElementEventMap {
-  /** A wait began, or turned out to be another. */
+  /** A wait began or changed. */
   "mailgate-start": CustomEvent<{ limit?: string | null; waitMs: number }>;
   /** Another whole second is shown; never 0. */
   "mailgate-tick": CustomEvent<{ seconds: number }>;
@@ -170,7 +169,7 @@ export interface MailgateTexts {
   limit: MailgateText;
   /** How long: "Next in {time}." The time is 0:42 where it is seen, "42 seconds" where it is said. */
   wait: MailgateText;
-  /** Said at the end. */
+  /** The text at the end. */
   end: MailgateText;
 }
 

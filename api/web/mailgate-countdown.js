@@ -269,7 +269,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #knows(kept) { return !kept.src && !!kept.retry && kept.retry === this.#state?.retry; }
   #remembers(kept) { return !!kept && (kept.src === this.#state?.src || this.#knows(kept)); }
 
-  // A visitor's clock is believed only until the server has answered.
+  // The visitor's clock is trusted only until the server has answered.
   #adopt(kept) {
     this.#begin(kept, Math.max(0, Math.min(kept.wait, kept.until - Date.now())), !kept.src);
     this.refresh();

@@ -33,7 +33,8 @@ type Limit struct {
 	Partition string `json:"-"` // what the tier counts by, as a keyed hash; empty if there is but one
 }
 
-// Limits are the tiers of a verdict about a partition, with waits that count as [Wait] does.
+// Limits converts the tiers of a verdict about a partition. Waits count from the answer's
+// server_time, as in [Wait].
 func Limits(v *throttle.Verdict, partition string) []Limit {
 	behind := Wait(v) - v.Wait
 	all := make([]Limit, len(v.Tiers))
@@ -49,12 +50,12 @@ func Limits(v *throttle.Verdict, partition string) []Limit {
 	return all
 }
 
-// Wait is how many milliseconds from the answer's server_time the next one is admitted.
-// Where the clock has stepped back that is more than the verdict's own wait, which counts
-// from the newest admission.
+// Wait returns how many milliseconds from the answer's server_time the next one is admitted.
+// Where the clock has stepped back that is more than the verdict's own wait, which counts from
+// the newest admission.
 func Wait(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
 
-// Verdict is what every answer says about waiting.
+// Verdict has the members of every answer about waiting.
 type Verdict struct {
 	Rule       *string `json:"rule"`
 	Limit      *string `json:"limit"`
@@ -66,7 +67,7 @@ type Verdict struct {
 	Countdown  string  `json:"countdown,omitempty"`
 }
 
-// NewVerdict is the verdict of a rule, with these limits.
+// NewVerdict returns the verdict of a rule, with these limits.
 func NewVerdict(rule string, v *throttle.Verdict, limits []Limit) Verdict {
 	return Verdict{
 		Rule: Name(rule), Limit: Name(v.Limit), Wait: Wait(v), RetryAt: Time(v.RetryAt), ServerTime: Time(v.Now),
@@ -74,7 +75,7 @@ func NewVerdict(rule string, v *throttle.Verdict, limits []Limit) Verdict {
 	}
 }
 
-// Name is a name, or null if there is none.
+// Name returns a pointer to the name, or nil for an empty one, which JSON shows as null.
 func Name(name string) *string {
 	if name == "" {
 		return nil
@@ -82,11 +83,11 @@ func Name(name string) *string {
 	return &name
 }
 
-// Time is a moment to the millisecond, in UTC.
+// Time formats a time to the millisecond, in UTC.
 func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Seconds is a length of time for a header that takes whole seconds: rounded up, so that it is
-// long enough.
+// Seconds converts milliseconds to whole seconds for a header, rounded up so that a client that
+// waits is admitted.
 func Seconds(ms int64) int64 {
 	seconds := ms / 1000
 	if ms%1000 > 0 {
@@ -95,8 +96,7 @@ func Seconds(ms int64) int64 {
 	return seconds
 }
 
-// The types of problems: Quota of a limit that is reached, and Ours, with a name after it, of
-// all others.
+// Quota is the problem type of a reached limit. Ours begins the type of every other problem.
 const (
 	Quota = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	Ours  = "urn:mailgate:problem:"
@@ -108,7 +108,7 @@ const QuotaTitle = "Quota exceeded"
 // ProblemType is the media type of problems (RFC 9457).
 const ProblemType = "application/problem+json"
 
-// Problem is how every problem begins.
+// Problem has the members of every problem.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -116,7 +116,7 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Reached is the sentence about a reached limit: whose it is and when to try again.
+// Reached returns the detail of a refusal: which limit of whose is reached and when to try again.
 func Reached(v *throttle.Verdict, whose string) string {
 	return "The " + v.Limit + " limit of " + whose + " is reached. Try again in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
 }

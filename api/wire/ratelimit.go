@@ -14,8 +14,8 @@ const (
 // roomOfLine is the length that most values have at most, in bytes.
 const roomOfLine = 256
 
-// RateLimit is the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds until r
-// grows, and 0 where all of the limit remains.
+// RateLimit returns the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds
+// until r grows, and 0 where all of the limit remains.
 func RateLimit(limits []Limit) string {
 	b := make([]byte, 0, roomOfLine)
 	for _, l := range limits {
@@ -24,7 +24,7 @@ func RateLimit(limits []Limit) string {
 	return string(b)
 }
 
-// RateLimitPolicy is the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
+// RateLimitPolicy returns the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
 func RateLimitPolicy(limits []Limit) string {
 	b := make([]byte, 0, roomOfLine)
 	for _, l := range limits {

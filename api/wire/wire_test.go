@@ -2,7 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -35,7 +35,7 @@ func TestLimits_ClockStepsBack_WaitsCountFromIt(t *testing.T) {
 }
 
 // Windows and waits are rounded up, so that they are long enough; where there are no limits there
-// is nothing to say.
+// is nothing to say. Those that are full are named.
 func TestRateLimit_ShortWindows_InWholeSeconds(t *testing.T) {
 	v := verdict(t, "blink=1/400ms,odd=2/1500ms", now-1, now)
 	limits := wire.Limits(&v, "a hash")
@@ -45,25 +45,11 @@ func TestRateLimit_ShortWindows_InWholeSeconds(t *testing.T) {
 	if got := wire.RateLimitPolicy(limits); got != `"blink";q=1;w=1;pk=:YSBoYXNo:, "odd";q=2;w=2;pk=:YSBoYXNo:` {
 		t.Error(got)
 	}
+	if full := wire.Violated(limits); !slices.Equal(full, []string{"blink"}) {
+		t.Error(full)
+	}
 	if got := wire.RateLimit(nil) + wire.RateLimitPolicy(nil); got != "" {
 		t.Error(got)
-	}
-}
-
-// Of several full limits all are named.
-func TestViolated_SeveralFull_NamesEach(t *testing.T) {
-	limits := []wire.Limit{{Name: "a"}, {Name: "b", Remaining: 2}, {Name: "c"}}
-	if got := fmt.Sprint(wire.Violated(limits)); got != "[a c]" {
-		t.Error(got)
-	}
-}
-
-// A verdict without a limit says null.
-func TestNewVerdict_NothingToWaitFor_LimitIsNull(t *testing.T) {
-	v := throttle.Verdict{Allowed: true, Now: now, RetryAt: now, Degraded: true}
-	const want = `{"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[],"degraded":true}`
-	if got := string(wire.Encode(wire.NewVerdict("", &v, nil))); got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -91,6 +77,26 @@ func TestObject_EachField_AsEncodeWritesIt(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+}
+
+// A wait in seconds is never shorter than the one in milliseconds, nor by a second
+// longer, and any moment is a JSON string.
+func FuzzSeconds(f *testing.F) {
+	for _, ms := range []int64{0, 1, 999, 1000, 1001, 1<<53 - 1, 1<<63 - 1, -1, -1 << 63} {
+		f.Add(ms)
+	}
+	f.Fuzz(func(t *testing.T, ms int64) {
+		if text := wire.Encode(wire.Time(ms)); !json.Valid(text) {
+			t.Fatalf("%d is %s", ms, text)
+		}
+		if ms < 0 {
+			return // no wait is so long
+		}
+		seconds := wire.Seconds(ms)
+		if seconds < ms/1000 || seconds > ms/1000+1 || seconds == ms/1000 && ms%1000 != 0 {
+			t.Fatalf("%d ms are %d s", ms, seconds)
+		}
+	})
 }
 
 // verdict is what the next send is told at a moment, after one at another.

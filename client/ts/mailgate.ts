@@ -103,7 +103,7 @@ export class Mailgate {
     return this.#do({ path: "/verify-code", body: guess, once: true }, signal, (a) => a.verified === true);
   }
 
-  /** Returns what a send would be told now. It uses no quota of the mailbox. */
+  /** Returns what a send would be answered now. It uses no quota of the mailbox. */
   async mailbox(email: string, { signal }: Call = {}): Promise<MailboxResult> {
     return this.#do({ path: "/mailboxes/" + segment("email", email), reads: true }, signal, (a) => !!a.email && !!a.server_time);
   }
@@ -113,12 +113,12 @@ export class Mailgate {
     return this.#do({ path: `/actions/${segment("action", action)}/take`, body: { subject }, key: newKey() }, signal, (a) => a.allowed === true && !!a.id);
   }
 
-  /** Returns what a take would be told now. */
+  /** Returns what a take would be answered now. */
   async peek(action: string, subject: string, { signal }: Call = {}): Promise<PeekResult> {
     return this.#do({ path: `/actions/${segment("action", action)}/peek`, body: { subject }, reads: true }, signal, (a) => typeof a.allowed === "boolean");
   }
 
-  /** Gives a take back. It is repeated only if mailgate certainly did nothing. */
+  /** Refunds a take. It is repeated only if mailgate certainly did nothing. */
   async release(action: string, subject: string, id: string, { signal }: Call = {}): Promise<ReleaseResult> {
     return this.#do({ path: `/actions/${segment("action", action)}/release`, body: { subject, id }, once: true }, signal, (a) => typeof a.released === "boolean");
   }

@@ -15,8 +15,8 @@ export interface paths {
         put?: never;
         /**
          * Send a code
-         * @description Answers 200 when a relay has accepted the email; one that certainly never left uses no quota. With an `Idempotency-Key`,
-         *     retries send one email and get the first answer again for 24 hours. Make one key for each email that a visitor asks for.
+         * @description Answers 200 when a relay has accepted the email; one that certainly never left uses no quota. Retries with the same
+         *     `Idempotency-Key` get the first answer for 24 hours: make one for each email that a visitor requests.
          */
         post: operations["sendCode"];
         delete?: never;
@@ -36,8 +36,8 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. The right one ends all codes of the address. Wrong ones use up attempts, by default 5 in
-         *     ten minutes and 20 a day, which new codes do not refill.
+         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
+         *     20 a day by default, which new codes do not refill.
          */
         post: operations["verifyCode"];
         delete?: never;
@@ -55,7 +55,7 @@ export interface paths {
         };
         /**
          * Remaining wait
-         * @description The wait of the next send to the mailbox of a token, for a day or until it is over.
+         * @description The wait of the token's mailbox, for a day or until it is over.
          */
         get: operations["count"];
         put?: never;
@@ -75,7 +75,7 @@ export interface paths {
         };
         /**
          * The countdown element
-         * @description A module that defines `<mailgate-countdown>`, which shows the wait and disables the button until it is over.
+         * @description Defines `<mailgate-countdown>`, which shows the wait and disables the button meanwhile.
          */
         get: operations["countdownScript"];
         put?: never;
@@ -93,7 +93,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Types of the countdown element */
+        /** Types of the element */
         get: operations["countdownTypes"];
         put?: never;
         post?: never;
@@ -112,8 +112,8 @@ export interface paths {
         };
         /**
          * See a mailbox's limits
-         * @description What a send by this caller would be answered now, as far as it does not depend on the visitor or the template. It uses no
-         *     quota of the mailbox, but a caller's lookups are limited.
+         * @description What a send by this caller would be answered now, apart from rules by visitor or template. It uses no quota, but a caller's lookups
+         *     are limited.
          */
         get: operations["lookAtMailbox"];
         put?: never;
@@ -135,8 +135,8 @@ export interface paths {
         put?: never;
         /**
          * Take an action
-         * @description Admits the action once for the subject and counts it, or refuses it. With an `Idempotency-Key`, a repeated take has the same
-         *     `id`, and tiers count it once; any other limit counts it again. Make a new key after a 429 or a release.
+         * @description Admits and counts the action for the subject, or refuses it. A repeat with the same `Idempotency-Key` has the same `id`; tiers count it
+         *     once, other limits again. Make a new key after a 429 or a release.
          */
         post: operations["takeAction"];
         delete?: never;
@@ -176,8 +176,8 @@ export interface paths {
         put?: never;
         /**
          * Refund a take
-         * @description Tiers find the take by its `id`; any other limit takes one off the count of the moment that the `id` names, so release a take
-         *     once. A limit that queues refunds its newest take only.
+         * @description Tiers find the take by its `id`; other limits reduce the count of its time, so release a take once. A limit that queues refunds its
+         *     newest take only.
          */
         post: operations["releaseAction"];
         delete?: never;
@@ -195,7 +195,7 @@ export interface paths {
         };
         /**
          * See a mailbox and its sends
-         * @description Its limits, without rules that count by `api_key`, `client_ip` or `template`, and its sends inside the longest tier.
+         * @description Its limits, apart from rules by `api_key`, `client_ip` or `template`, and its sends in the longest window.
          */
         get: operations["inspectMailbox"];
         put?: never;
@@ -217,7 +217,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a mailbox
-         * @description Forgets what rules that count by mailbox have counted, and the attempts at its codes. A reset is in the audit log.
+         * @description Clears the counts of rules by mailbox and the attempts at its codes. The audit log records it.
          */
         post: operations["resetMailbox"];
         delete?: never;
@@ -237,7 +237,7 @@ export interface paths {
         put?: never;
         /**
          * Reset an action for a subject
-         * @description The action may be taken at once. A reset is in the audit log.
+         * @description Clears its count. The audit log records it.
          */
         post: operations["resetAction"];
         delete?: never;
@@ -257,8 +257,8 @@ export interface paths {
         put?: never;
         /**
          * See a rule's limits for a subject
-         * @description What this rule alone would decide about the subject's next send, also a shadow rule. Nothing is counted. For rules that count
-         *     by mailbox use GET /admin/mailboxes/{email}.
+         * @description What this rule alone, shadow or not, would decide about the next send. Nothing is counted. For rules by mailbox use GET
+         *     /admin/mailboxes/{email}.
          */
         post: operations["peekRule"];
         delete?: never;
@@ -278,7 +278,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a rule for a subject
-         * @description Forgets what this rule has counted for the subject. Rules that count by mailbox are reset by POST /admin/mailboxes/{email}/reset.
+         * @description Clears what this rule has counted. For rules by mailbox use POST /admin/mailboxes/{email}/reset.
          */
         post: operations["resetRule"];
         delete?: never;
@@ -296,7 +296,7 @@ export interface paths {
         };
         /**
          * Totals of this server
-         * @description Counted since this server started, and for each minute of the last hour.
+         * @description Since this server started, and by minute for the last hour.
          */
         get: operations["figures"];
         put?: never;
@@ -318,8 +318,8 @@ export interface paths {
         put?: never;
         /**
          * Try other tiers on recorded sends
-         * @description Replays recorded sends of up to 100,000 mailboxes, for up to five seconds, and changes nothing. It shows what stricter tiers
-         *     would refuse, not what milder ones would admit.
+         * @description Replays recorded sends of up to 100,000 mailboxes, for up to five seconds, and changes nothing. Shows what stricter tiers would
+         *     refuse, not what milder ones would admit.
          */
         post: operations["whatIf"];
         delete?: never;
@@ -391,7 +391,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description Not ready while shutting down or while the storage is unavailable. A server that uses its own records meanwhile is ready, and degraded.
+         * @description Not ready during shutdown or while storage is unavailable. A server that then uses its own records is ready and degraded.
          */
         get: operations["ready"];
         put?: never;
@@ -411,7 +411,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description With `MAILGATE_OPS_LISTEN` they are at that address only. Beyond ten requests a second the values are up to 100 ms old.
+         * @description Only at `MAILGATE_OPS_LISTEN`, if set. Values may be 100 ms old.
          */
         get: operations["metrics"];
         put?: never;
@@ -478,26 +478,26 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         SendRequest: {
-            /** @description One address without a display name, up to 64 octets before the @ and 254 in all. Quoted local parts, address literals, comments, control and invisible characters are refused. */
+            /** @description One address without a display name, up to 64 octets before the @ and 254 in all, without quoted parts, address literals, comments, control and invisible characters. */
             email: string;
             /** @description A code of your own, which POST /verify-code does not check. Without it mailgate makes six digits. */
             code?: string;
             purpose?: components["schemas"]["Purpose"];
-            /** @description The template, code by default. An unknown one is refused. */
+            /** @description The template, code by default. */
             template?: string;
-            /** @description The language. An unknown one falls back to the nearest, or to the default. */
+            /** @description The language; if unknown, the nearest or the default. */
             locale?: string;
-            /** @description The visitor's IP address. Without it no rule by client_ip counts this send. */
+            /** @description The visitor's IP address. Without it no rule by client_ip applies. */
             client_ip?: string;
             /** @description Values for the template, one line each. */
             data?: {
                 [key: string]: string;
             };
         };
-        /** @description What the code is for. A code is right only for the purpose of its send, or for none. Not with a code of your own. */
+        /** @description What the code is for; not with a code of your own. It is valid only for the purpose of its send. */
         Purpose: string;
         VerifyRequest: {
-            /** @description The address of the send, in any letter case; no alias of it. */
+            /** @description The address of the send, not an alias. */
             email: string;
             /** @description What the visitor typed. Blanks and dashes are ignored. */
             code: string;
@@ -539,10 +539,7 @@ export interface components {
             subject?: components["schemas"]["RuleSubject"];
             reason?: components["schemas"]["Reason"];
         };
-        /**
-         * @description An address for a rule by `client_ip`, a domain for `domain`, the name of a key or template for `api_key` or `template`; left out for `all`.
-         *     It is never logged.
-         */
+        /** @description The address, domain, key's name or template that the rule counts by; left out for a rule by `all`. It is never logged. */
         RuleSubject: string;
         ResetRequest: {
             reason?: components["schemas"]["Reason"];
@@ -592,9 +589,9 @@ export interface components {
             cleared: number;
         };
         Verdict: {
-            /** @description The rule or action that delays the next one longest; null if there is no wait. */
+            /** @description The rule or action that delays the next one longest; null if none does. */
             rule: string | null;
-            /** @description The limit that delays the next one longest; null if there is no wait. */
+            /** @description Its limit; null if none delays it. */
             limit: string | null;
             /**
              * Format: int64
@@ -613,14 +610,14 @@ export interface components {
             server_time: string;
             /** @description All limits, shortest window first: of a send the mailbox's, none if it is exempt. */
             limits: components["schemas"]["Tier"][];
-            /** @description Whether the shared storage was unavailable and the server used its own records. */
+            /** @description Decided by the server's own records because shared storage was unavailable. */
             degraded: boolean;
         };
         CountdownToken: {
-            /** @description A token for GET /countdown/{token}, which a page may hold. */
+            /** @description A token for GET /countdown/{token}. */
             countdown?: string;
         };
-        /** @description Identifies the send or the take in the log and in storage. */
+        /** @description Identifies the send or take, also in the log. */
         Id: string;
         Sent: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
@@ -688,7 +685,7 @@ export interface components {
              * @description Mailboxes with such a send.
              */
             affected: number;
-            /** @description The tiers, and the refused sends that would have waited longest for each. */
+            /** @description The tiers, each with the refused sends that it would have delayed longest. */
             limits: {
                 name: string;
                 /** Format: int64 */
@@ -748,10 +745,9 @@ export interface components {
                 busy: number;
                 /** Format: int64 */
                 waiting: number;
-                /** @description Whether its circuit breaker is open. */
                 circuit_open: boolean;
             }[];
-            /** @description Each entry counts the minute that ended at a multiple of `step_ms`, the last one the minute until now. */
+            /** @description Each entry counts the minute before a multiple of `step_ms`; the last one ends now. */
             last_hour: {
                 /** Format: int64 */
                 step_ms: number;
@@ -775,33 +771,21 @@ export interface components {
         };
         Problem: components["schemas"]["ProblemCore"] & {
             /** @enum {unknown} */
-            type: "urn:mailgate:problem:bad-request" | "urn:mailgate:problem:unauthorized" | "urn:mailgate:problem:forbidden" | "urn:mailgate:problem:not-found" | "urn:mailgate:problem:unknown-action" | "urn:mailgate:problem:unknown-rule" | "urn:mailgate:problem:unknown-countdown" | "urn:mailgate:problem:method-not-allowed" | "urn:mailgate:problem:method-unknown" | "urn:mailgate:problem:request-timeout" | "urn:mailgate:problem:header-too-large" | "urn:mailgate:problem:body-too-large" | "urn:mailgate:problem:idempotency-in-flight" | "urn:mailgate:problem:trial-under-way" | "urn:mailgate:problem:code-expired" | "urn:mailgate:problem:relay-unavailable" | "urn:mailgate:problem:store-unavailable" | "urn:mailgate:problem:busy" | "urn:mailgate:problem:not-ready" | "urn:mailgate:problem:internal";
+            type: "urn:mailgate:problem:bad-request" | "urn:mailgate:problem:unauthorized" | "urn:mailgate:problem:forbidden" | "urn:mailgate:problem:not-found" | "urn:mailgate:problem:unknown-action" | "urn:mailgate:problem:unknown-rule" | "urn:mailgate:problem:unknown-countdown" | "urn:mailgate:problem:method-not-allowed" | "urn:mailgate:problem:method-unknown" | "urn:mailgate:problem:request-timeout" | "urn:mailgate:problem:header-too-large" | "urn:mailgate:problem:body-too-large" | "urn:mailgate:problem:idempotency-in-flight" | "urn:mailgate:problem:trial-in-progress" | "urn:mailgate:problem:code-expired" | "urn:mailgate:problem:relay-unavailable" | "urn:mailgate:problem:store-unavailable" | "urn:mailgate:problem:busy" | "urn:mailgate:problem:not-ready" | "urn:mailgate:problem:internal";
         };
         Mismatch: components["schemas"]["ProblemCore"] & {
             /** @constant */
-            type: "urn:mailgate:problem:idempotency-mismatch";
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
             type: "urn:mailgate:problem:idempotency-mismatch";
         };
         Invalid: components["schemas"]["ProblemCore"] & {
             /** @constant */
             type: "urn:mailgate:problem:invalid";
-            /** @description Every invalid field, with a reason for programs and a detail for people. */
+            /** @description One for each invalid field. The reason is for programs, the detail for people. */
             errors: {
                 field: string;
                 reason: string;
                 detail: string;
             }[];
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "urn:mailgate:problem:invalid";
         };
         RecipientRejected: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
@@ -814,40 +798,28 @@ export interface components {
                 enhanced: string;
                 message: string;
             };
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "urn:mailgate:problem:recipient-rejected";
         };
         CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & {
             /** @constant */
             type: "urn:mailgate:problem:code-incorrect";
             /** Format: int64 */
             attempts_left: number;
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "urn:mailgate:problem:code-incorrect";
         };
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             type: "https://iana.org/assignments/http-problem-types#quota-exceeded";
-            /** @description The rule that refuses: mailbox or another, an action, guesses, lookups or countdowns. */
+            /** @description A rule, an action, guesses, lookups or countdowns. */
             rule: string;
             limit?: string;
             /** Format: int64 */
             wait_ms?: number;
-            /** @description All limits that are reached; those of rules other than the mailbox's as rule.limit. */
+            /** @description All limits that are reached, named as in RateLimit-Policy. */
             "violated-policies": string[];
         };
         DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             type: "urn:mailgate:problem:delivery-unknown";
-            /** @description Left out if another server charged the send and cannot say. */
+            /** @description Left out if another server charged the send. */
             id?: components["schemas"]["Id"];
         };
     };
@@ -879,7 +851,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Invalid"];
             };
         };
-        /** @description Too many lookups or operator requests by this caller; without a valid key, by this network address. */
+        /** @description Too many lookups or operator requests by this caller or, without a valid key, network address. */
         TooManyLookups: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -892,8 +864,8 @@ export interface components {
             };
         };
         /**
-         * @description After `busy` nothing was done. After `store-unavailable` a reset or a release may have been done in part: repeat it. A take may
-         *     have been counted; without an `Idempotency-Key`, tiers refund it.
+         * @description After `busy` nothing was done. After `store-unavailable` repeat a reset or a release, which may be partial. A take may have been counted;
+         *     without an `Idempotency-Key`, tiers refund it.
          */
         Unavailable: {
             headers: {
@@ -905,9 +877,9 @@ export interface components {
             };
         };
         /**
-         * @description Errors of any request, before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no key set and not a program of
-         *     this machine (403), no such path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too
-         *     many without a valid key (503). After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every path that has a route.
+         * @description Before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no key set and not a program of this machine (403), no such
+         *     path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too many without a valid key (503).
+         *     After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every route.
          */
         Other: {
             headers: {
@@ -928,8 +900,8 @@ export interface components {
          */
         Email: string;
         /**
-         * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
-         *     Each caller has keys of its own.
+         * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
+         *     Callers do not share keys.
          * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
          */
         IdempotencyKey: string;
@@ -949,69 +921,32 @@ export interface components {
          */
         Rule: string;
     };
-    requestBodies: {
-        Subject: {
-            content: {
-                "application/json": components["schemas"]["Subject"];
-            };
-        };
-    };
+    requestBodies: never;
     headers: {
         /**
-         * @description As RateLimit-Policy. Left out for a mailbox that is exempt.
-         * @example "quick";q=1;w=2;pk=:OGM2MWYwYjk3YQ==:, "short";q=3;w=20;pk=:OGM2MWYwYjk3YQ==:
-         */
-        "MailboxRateLimit-Policy": string;
-        /**
-         * @description As RateLimit. Left out for a mailbox that is exempt.
-         * @example "quick";r=0;t=2;pk=:OGM2MWYwYjk3YQ==:, "short";r=2;t=20;pk=:OGM2MWYwYjk3YQ==:
-         */
-        MailboxRateLimit: string;
-        /**
-         * @description Quota `q` and window `w`, in seconds, of every limit. `pk`, the partition key, says whose quota it is, as a keyed hash. A refusing
-         *     rule other than the mailbox's is named rule.limit.
+         * @description Quota `q` and window `w` in seconds of every limit, left out for an exempt mailbox. `pk` is a keyed hash of whose quota it is. A
+         *     refusing rule other than the mailbox's is named rule.limit.
          * @example "quick";q=1;w=2;pk=:OGM2MWYwYjk3YQ==:, "short";q=3;w=20;pk=:OGM2MWYwYjk3YQ==:
          */
         "RateLimit-Policy": string;
         /**
-         * @description What remains (`r`) of every limit, and the seconds (`t`), rounded up, until there is more.
+         * @description What remains (`r`) of every limit, and whole seconds (`t`) until there is more.
          * @example "quick";r=0;t=2;pk=:OGM2MWYwYjk3YQ==:, "short";r=2;t=20;pk=:OGM2MWYwYjk3YQ==:
          */
         RateLimit: string;
-        /**
-         * @description True for the stored answer to an earlier request with this key; else left out.
-         * @example true
-         */
+        /** @description True for the stored answer to an earlier request; else left out. */
         "Idempotent-Replayed": boolean;
-        /**
-         * @description Always *.
-         * @example *
-         */
+        /** @description Always *. */
         Anywhere: string;
-        /**
-         * @description An hour, then the file is revalidated.
-         * @example public, max-age=3600
-         */
+        /** @description public, max-age=3600 */
         "Cache-Control": string;
-        /**
-         * @description Changes with the file.
-         * @example "3kQe8mO2yC9bA0xV"
-         */
+        /** @description Changes with the file. */
         ETag: string;
-        /**
-         * @description Whole seconds, rounded up.
-         * @example 55
-         */
+        /** @description Seconds, rounded up. */
         "Retry-After": number;
-        /**
-         * @description The methods of the path, with a 405.
-         * @example GET, HEAD, OPTIONS
-         */
+        /** @description The methods of the path, with a 405. */
         Allow: string;
-        /**
-         * @description Bearer, with a 401.
-         * @example Bearer
-         */
+        /** @description Bearer, with a 401. */
         "WWW-Authenticate": string;
     };
     pathItems: never;
@@ -1023,8 +958,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
-                 *     Each caller has keys of its own.
+                 * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
+                 *     Callers do not share keys.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1041,8 +976,8 @@ export interface operations {
             /** @description Sent, and charged. */
             200: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
@@ -1060,11 +995,11 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A field is invalid, or the `Idempotency-Key` had another body before; or the relay rejected the email for good, and the mailbox is charged. */
+            /** @description A field is invalid, the `Idempotency-Key` was used with another body, or the relay rejected the email for good and it is charged. */
             422: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
@@ -1072,7 +1007,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
                 };
             };
-            /** @description A rule refused the email. Asking has not prolonged the wait. */
+            /** @description A rule refused the email. Refused requests do not prolong the wait. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1084,7 +1019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /** @description Nothing was sent, and quota is refunded. If the relay deferred this recipient, the visitor (`client_ip`) stays charged. */
+            /** @description Nothing was sent, and quota is refunded. If the relay deferred the recipient, `client_ip` stays charged. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1094,11 +1029,11 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The connection broke after the email was handed over. It may arrive, is charged once, and this key never sends it again. */
+            /** @description The relay did not confirm the email. It may arrive, is charged once, and this key never sends it again. */
             504: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     [name: string]: unknown;
                 };
@@ -1122,7 +1057,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The code is right, and is used up. */
+            /** @description The code is correct and used up. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1131,7 +1066,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verified"];
                 };
             };
-            /** @description No code of this address can be used. No attempt was counted. */
+            /** @description The address has no valid code. No attempt was counted. */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -1140,18 +1075,18 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The code is wrong for this address and purpose; `limits` are those of attempts. Or a field is invalid, and no attempt was counted. */
+            /** @description The code is wrong; `limits` are those of attempts. Or a field is invalid, and no attempt was counted. */
             422: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
                 };
             };
-            /** @description No attempts are left, and the code was not checked. */
+            /** @description No attempts are left. The code was not checked. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1163,7 +1098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /** @description After `store-unavailable` an attempt may have been counted and the code used up, so repeat it. A 410 then means that a new code is needed. */
+            /** @description After `store-unavailable` the code may have been checked. Repeat the request; a 410 then means that a new code is needed. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1191,7 +1126,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wait of the same send now. A token of GET /mailboxes/{email} has no visitor and no template. */
+            /** @description The wait of the same send now. A token of GET /mailboxes/{email} leaves out visitor and template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1201,7 +1136,7 @@ export interface operations {
                     "application/json": components["schemas"]["Remaining"];
                 };
             };
-            /** @description Not a token, or an expired one. */
+            /** @description The token is invalid or has expired. */
             404: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1224,7 +1159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /** @description The storage is unavailable, or too many requests without a key are in progress. */
+            /** @description Storage unavailable, or too many requests without a key. */
             503: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1324,8 +1259,8 @@ export interface operations {
             /** @description The mailbox's limits. */
             200: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1343,8 +1278,8 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
-                 *     Each caller has keys of its own.
+                 * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
+                 *     Callers do not share keys.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1358,9 +1293,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["Subject"];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Subject"];
+            };
+        };
         responses: {
-            /** @description The action may be taken, and is counted. */
+            /** @description The action is admitted and counted. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1402,9 +1341,13 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["Subject"];
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Subject"];
+            };
+        };
         responses: {
-            /** @description The answer of a take, with `allowed` and the `subject`'s name in the log. */
+            /** @description That of a take, with `allowed` and the `subject` as logged. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1470,11 +1413,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The mailbox, its sends oldest first. */
+            /** @description The mailbox, oldest send first. */
             200: {
                 headers: {
-                    "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
-                    RateLimit: components["headers"]["MailboxRateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1506,7 +1449,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was forgotten. */
+            /** @description What was cleared. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1540,7 +1483,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was forgotten. */
+            /** @description What was cleared. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1575,7 +1518,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The subject's limits, with the verdict in `allowed`. */
+            /** @description The limits, with the verdict in `allowed`. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1612,7 +1555,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was forgotten. */
+            /** @description What was cleared. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1699,7 +1642,6 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    "Content-Security-Policy": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1774,7 +1716,7 @@ export interface operations {
                     "application/json": components["schemas"]["Status"];
                 };
             };
-            /** @description Not ready, or too many requests without a key are in progress. */
+            /** @description Not ready, or too many requests without a key. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];

@@ -67,7 +67,7 @@ func describe(a throttle.Algorithm) string {
 	return a.String()
 }
 
-// besides is what a rule has beside its limit.
+// besides returns the settings of a rule other than its limit.
 func besides(r rulefile.Rule) (text string) {
 	if r.KeepForFirstSends > 0 {
 		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
@@ -86,7 +86,7 @@ func besides(r rulefile.Rule) (text string) {
 	return text
 }
 
-// notes are what is valid in the settings and probably not meant.
+// notes returns what is valid in the settings and probably not meant.
 func notes(c *config.Config) (all []string) {
 	if c.RedisURL != "" && !c.Standby() && !c.Given("on-store-outage") && c.RedisConfirm == 0 {
 		all = append(all, "data_dir is not set, so while Redis is away sends are refused (on_store_outage: refuse)")
@@ -94,7 +94,7 @@ func notes(c *config.Config) (all []string) {
 	return all
 }
 
-// ruleNotes are the same of the rules.
+// ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	known := c.APIKeys.Names()
 	for _, r := range file.Rules {

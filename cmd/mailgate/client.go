@@ -79,8 +79,8 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	return nil, fmt.Errorf("%s answers %d: %s%s", r.url, response.StatusCode, explain(response.StatusCode, body), key)
 }
 
-// serverURL is the url setting, or else an address that a server listens on as seen from this
-// machine: prefer, or if it is empty that of listen.
+// serverURL returns the url setting, or else an address that a server listens on as seen from
+// this machine: prefer, or if it is empty that of listen.
 func serverURL(c *config.Config, prefer string) string {
 	if c.URL != "" {
 		return strings.TrimRight(c.URL, "/")

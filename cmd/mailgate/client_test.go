@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // A reply is what a server answered to one request.
@@ -28,10 +30,9 @@ type reply struct {
 		Sends     []struct{ ID string }
 		Left      int `json:"attempts_left"`
 		Cleared   int
-		Mails     []struct {
-			ID uint64
-			To []string
-		}
+		Mails     []struct{ ID uint64 }
+		To        []string
+
 		Text, Source, From string
 	}
 }
@@ -83,11 +84,7 @@ func (c client) must(t testing.TB, method, path, body string, status int) reply 
 
 func (c client) get(t testing.TB, path string) reply {
 	t.Helper()
-	r, err := c.ask("GET", path, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return servertest.Must(c.ask("GET", path, "", nil))(t)
 }
 
 func bodyFor(email string) string { return fmt.Sprintf(`{"email":%q}`, email) }
@@ -108,15 +105,10 @@ func (c client) mustVerify(t testing.TB, email, code string, status int) reply {
 	return c.must(t, "POST", "/verify-code", fmt.Sprintf(`{"email":%q,"code":%q}`, email, code), status)
 }
 
-// metric is the value of a metric without labels.
-func (p *process) metric(t testing.TB, name string) string {
+// shows reports whether this line is in the metrics.
+func (p *process) shows(t testing.TB, line string) bool {
 	t.Helper()
-	for line := range strings.Lines(newClient(t, p.URL, "").get(t, "/metrics").Raw) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "none"
+	return strings.Contains(newClient(t, p.URL, "").get(t, "/metrics").Raw, "\n"+line+"\n")
 }
 
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)

@@ -2,6 +2,5 @@ package main
 
 import "time"
 
-// now is the clock of this machine, in milliseconds since 1970. All that uses the time here
-// goes by it.
+// now returns the time of this machine's clock in Unix milliseconds. The whole program uses it.
 func now() int64 { return time.Now().UnixMilli() }

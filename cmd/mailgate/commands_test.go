@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,32 +14,28 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // configOf is the settings of serve with these flags.
 func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	var line commandLine
-	parser, err := kong.New(&line, config.Options(environ)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse(append([]string{"serve"}, flags...)); err != nil {
-		t.Fatal(err)
-	}
+	parser := servertest.Must(kong.New(&line, config.Options(environ)...))(t)
+	servertest.Must(parser.Parse(append([]string{"serve"}, flags...)))(t)
 	return &line.Config
 }
 
 func TestTestMail_Relay_SaysTheOutcome(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
-	does(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), exitOK, "accepted by "+relay.Addr()+": 250", "test-mail", "alice@example.com")
+	does(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), exitOK, "accepted by "+relay.Addr()+": 250", "test-email", "alice@example.com")
 	if mails := relay.List(); len(mails) != 1 || !strings.Contains(mails[0].Subject, "验证码") {
 		t.Errorf("%d emails", len(mails))
 	}
-	does(t, settingsFor(relay.URL()), exitMisusage, "invalid recipient", "test-mail", "alice")
+	does(t, settingsFor(relay.URL()), exitMisusage, "invalid recipient", "test-email", "alice")
 	_, broken := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent})
-	does(t, settingsFor(broken), exitFailure, "554", "test-mail", "alice@example.com")
+	does(t, settingsFor(broken), exitFailure, "554", "test-email", "alice@example.com")
 }
 
 // What an operator sees of a relay with OAuth: what is wrong, and no secret.
@@ -53,7 +50,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	good := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token-"+secret, 3600) }).File(t)
 	bad := write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
-	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-mail", "alice@example.com")
+	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-email", "alice@example.com")
 	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: oauth: client_id is missing\n", "check-config")
 
 	asked := make(chan string, 1)
@@ -64,7 +61,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	defer proxy.Close()
 	remote := write(t, t.TempDir()+"/remote.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
 	environ := settingsFor(urlWith(remote), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String())
-	if status := launch(t, nil, environ, "test-mail", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
+	if status := launch(t, nil, environ, "test-email", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
 		t.Errorf("by way of a proxy: status %d", status)
 	}
 }
@@ -78,41 +75,30 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 	if status != exitOK || stderr != "" {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	lines, notes := map[string]string{}, ""
-	for line := range strings.Lines(stdout) {
-		name, rest, _ := strings.Cut(line, " ")
-		if name == "note:" {
-			notes += rest
-		}
-		lines[name] = strings.Join(strings.Fields(rest), " ")
-	}
-	for name, want := range map[string]string{
-		"tiers":     "q=1/1s flag --tiers",
-		"locale":    "zh file " + file + ":1: locale",
-		"smtp_url":  "smtps://relay.example:465 environment MAILGATE_SMTP_URL",
-		"redis_url": "redis://***@redis.example environment MAILGATE_REDIS_URL",
-		"secret":    "*** environment MAILGATE_SECRET",
-		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
-		"fold":      "true default",
-		"data_dir":  "(not set) default",
-		"mailbox":   "by mailbox sliding-log q=1/1s; exempt mailboxes: 2",
-		"client-ip": "by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1",
-		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
-		"callers":   "by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing",
-		"reply":     "sliding-log minute=10/60s,hour=100/1h",
-	} {
-		if lines[name] != want {
-			t.Errorf("%s is shown as %q, want %q", name, lines[name], want)
-		}
-	}
-	for _, want := range []string{"data_dir is not set", "the rule client-ip exempts API keys that are not set: batch"} {
-		if !strings.Contains(notes, want) || strings.Count(notes, "\n") != 2 {
-			t.Errorf("%q is not in the notes:\n%s", want, notes)
-		}
+	shown := "\n" + regexp.MustCompile(`  +`).ReplaceAllString(stdout, " ")
+	wants := []string{
+		"tiers q=1/1s flag --tiers\n",
+		"locale zh file " + file + ":1: locale\n",
+		"smtp_url smtps://relay.example:465 environment MAILGATE_SMTP_URL\n",
+		"redis_url redis://***@redis.example environment MAILGATE_REDIS_URL\n",
+		"secret *** environment MAILGATE_SECRET\n",
+		"api_keys app:*** environment MAILGATE_API_KEYS\n",
+		"fold true default\n",
+		"data_dir (not set) default\n",
+		"mailbox by mailbox sliding-log q=1/1s; exempt mailboxes: 2\n",
+		"client-ip by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1\n",
+		"provider by all fixed-window day=50000/24h; the last 5000 for first sends\n",
+		"callers by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing\n",
+		"reply sliding-log minute=10/60s,hour=100/1h\n",
+		"note: data_dir is not set",
+		"note: the rule client-ip exempts API keys that are not set: batch\n",
 	}
 	for _, setting := range configOf(t, nil).Settings() {
-		if lines[setting.Name] == "" {
-			t.Errorf("%s is not shown", setting.Name)
+		wants = append(wants, setting.Name+" ")
+	}
+	for _, want := range wants {
+		if !strings.Contains(shown, "\n"+want) || strings.Count(shown, "\nnote: ") != 2 {
+			t.Errorf("%q is not shown:\n%s", want, shown)
 		}
 	}
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nclient-ip  by client_ip  sliding-window minute=100/60s", "check-config")
@@ -180,7 +166,7 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 func TestHelp_EachCommand_IsPrinted(t *testing.T) {
 	t.Parallel()
 	help := does(t, nil, exitOK, "mailgate dev", "--help")
-	for _, command := range []string{"serve", "dev", "check-config", "test-mail", "show", "reset", "healthcheck"} {
+	for _, command := range []string{"serve", "dev", "check-config", "test-email", "show", "reset", "healthcheck"} {
 		if !strings.Contains(help, "\n  "+command+" ") {
 			t.Errorf("the help does not list %s", command)
 		}

@@ -9,28 +9,20 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 const deployed = "../../deploy/"
 
 // The example of a settings file is valid once there is a relay, also with each of its
-// commented lines in force, and has every setting.
+// commented lines in force. Then no setting has its default, so the file has every one.
 func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	t.Parallel()
-	text := readFile(t, deployed+"mailgate.yaml")
 	as := []string{"check-config", "--config", deployed + "mailgate.yaml"}
 	does(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, exitOK, "", as...)
 	does(t, nil, exitMisusage, "mailgate: MAILGATE_SMTP_URL: must be set", as...)
-	shown := map[string]bool{"from": true, "ops_listen": true}
-	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(text, -1) {
-		shown[line[1]] = true
-	}
-	for _, setting := range configOf(t, nil).Settings() {
-		if !shown[setting.Name] {
-			t.Errorf("%s is not in the file", setting.Name)
-		}
-	}
-	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(text, "$1")
+	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(readFile(t, deployed+"mailgate.yaml"), "$1")
 	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed").Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
@@ -39,12 +31,18 @@ func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	}
 }
 
-func TestDocs_TableOfSettings_HasTheirDefaults(t *testing.T) {
-	t.Parallel()
+// defaultsOf are the values of all settings that are not set, by their variables.
+func defaultsOf(t *testing.T) map[string]string {
 	defaults := map[string]string{}
 	for _, setting := range configOf(t, nil).Settings() {
-		defaults[envOf(setting.Name)] = setting.Value
+		defaults["MAILGATE_"+strings.ToUpper(setting.Name)] = setting.Value
 	}
+	return defaults
+}
+
+func TestDocs_TableOfSettings_HasTheirDefaults(t *testing.T) {
+	t.Parallel()
+	defaults := defaultsOf(t)
 	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md")+readFile(t, "../../docs/redis.md"), -1)
 	for _, row := range rows {
 		if value, known := defaults[row[1]]; !known || value != row[2] {
@@ -72,10 +70,10 @@ func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, setting := range configOf(t, nil).Settings() {
+	for name := range defaultsOf(t) {
 		// The image says where to listen, and no server elsewhere is asked.
-		if _, passed := file.Services["mailgate"].Environment[envOf(setting.Name)]; passed == (setting.Name == "listen" || setting.Name == "url") {
-			t.Errorf("%s is passed on: %v", envOf(setting.Name), passed)
+		if _, passed := file.Services["mailgate"].Environment[name]; passed == (name == "MAILGATE_LISTEN" || name == "MAILGATE_URL") {
+			t.Errorf("%s is passed on: %v", name, passed)
 		}
 	}
 	environ, defaults := []string{"MAILGATE_LISTEN=:8080"}, map[string]string{}
@@ -122,7 +120,7 @@ func TestRunbook_Commands_Work(t *testing.T) {
 	for _, pair := range regexp.MustCompile(`MAILGATE_\w+=\S+`).FindAllString(typed[1], -1) {
 		environ = append(environ, strings.Replace(pair, "/etc/mailgate", etc, 1))
 	}
-	for _, line := range []string{"check-config", "test-mail you@example.com", "show alice@example.com", "reset alice@example.com"} {
+	for _, line := range []string{"check-config", "test-email you@example.com", "show alice@example.com", "reset alice@example.com"} {
 		if !strings.Contains(text, "mailgate "+line) {
 			t.Errorf("it does not say: mailgate %s", line)
 		}
@@ -169,27 +167,18 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 	}
 }
 
-func envOf(setting string) string { return "MAILGATE_" + strings.ToUpper(setting) }
-
 func readFile(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(servertest.Must(os.ReadFile(path))(t))
 }
 
 // The unit of systemd has valid settings. A service that cannot start writes one line to the
 // journal every few seconds, on what may be the full disk.
 func TestDeploy_Unit_IsValid(t *testing.T) {
 	text := readFile(t, deployed+"mailgate.service")
-	known := map[string]bool{}
-	for _, setting := range configOf(t, nil).Settings() {
-		known[envOf(setting.Name)] = true
-	}
+	settings := defaultsOf(t)
 	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(text, -1) {
-		if !known[strings.TrimSuffix(line[1], "_FILE")] {
+		if _, known := settings[strings.TrimSuffix(line[1], "_FILE")]; !known {
 			t.Errorf("%s is no setting", line[1])
 		}
 	}

@@ -142,7 +142,7 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	return r.Handler.Handle(ctx, record)
 }
 
-// outcome is the status of a request, its problem, and the wait for the next one.
+// outcome returns the status of a request, its problem, and the wait for the next one.
 func outcome(found map[string]slog.Value) string {
 	text := found["status"].String()
 	if problem, ok := found["problem"]; ok {

@@ -7,63 +7,68 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// startDev runs mailgate dev in this process and returns a client for its pages. Stop ends it
-// and returns the exit status.
-func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output, stop func() int) {
+// startDev runs mailgate dev in this process until the test ends, and returns a client for its
+// pages.
+func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	stdout, log, status := &output{}, &output{}, make(chan int, 1)
 	go func() { status <- Run(ctx, append([]string{"dev"}, args...), environ, stdout, log) }()
-	stop = sync.OnceValue(func() int {
-		cancel()
-		select {
-		case s := <-status:
-			return s
-		case <-time.After(patience):
-			t.Errorf("dev does not end: %s", log)
-			return -1
-		}
-	})
 	t.Cleanup(func() {
-		stop()
+		cancel()
+		if s := <-status; s != exitOK {
+			t.Errorf("exit status %d: %s", s, log)
+		}
 		log.leaksNothing(t)
 	})
 	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n(?s:.*)discards`)
-	base := stdout.await(t, "the URL", func(text string) (string, bool) {
-		found := url.FindStringSubmatch(text)
-		return strings.Join(found[min(1, len(found)):], ""), found != nil
-	})
-	return newClient(t, base, ""), stdout, stop
+	servertest.Eventually(t, "the URL", func() bool { return url.MatchString(stdout.String()) })
+	return newClient(t, url.FindStringSubmatch(stdout.String())[1], ""), stdout
 }
 
 const anyPort = "--listen=127.0.0.1:0"
+
+// devClients are clients with the keys that dev prints.
+func devClients(t *testing.T, page client, stdout *output) (app, admin client) {
+	t.Helper()
+	keys := regexp.MustCompile(`API key +(\S+)\n +Admin key +(\S+)\n`).FindStringSubmatch(stdout.String())
+	if keys == nil {
+		t.Fatal(stdout)
+	}
+	app, admin = page, page
+	app.key, admin.key = keys[1], keys[2]
+	return app, admin
+}
+
+// newestMail is the first email in the inbox.
+func newestMail(t *testing.T, page client) reply {
+	t.Helper()
+	list := page.must(t, "GET", "/demo/mails?after=0", "", 200)
+	if len(list.Body.Mails) == 0 {
+		t.Fatalf("the inbox: %s", list.Raw)
+	}
+	return page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+}
 
 // A visitor signs up: an email by real SMTP, a second try that has to wait, a wrong and the right
 // code, and a reset. One line is printed for each send and check.
 func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	t.Parallel()
-	page, stdout, stop := startDev(t, nil, anyPort)
+	page, stdout := startDev(t, nil, anyPort)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
 
 	if sent := page.must(t, "POST", "/demo/send-code", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
 		t.Errorf("sent: %+v", sent.Body)
 	}
-	list := page.must(t, "GET", "/demo/mails?after=0", "", 200)
-	if len(list.Body.Mails) != 1 || list.Body.Mails[0].To[0] != "alice@example.com" {
-		t.Fatalf("the inbox: %+v", list.Body)
-	}
-	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+	mail := newestMail(t, page)
 	code := sixDigits.FindString(mail.Body.Text)
-	if mail.Body.From != "mailgate dev <no-reply@dev.example>" {
-		t.Errorf("the mail is from %q", mail.Body.From)
-	}
-	if code == "" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
-		t.Fatalf("the mail: %+v", mail.Body)
+	if code == "" || mail.Body.From != "mailgate dev <no-reply@dev.example>" || mail.Body.To[0] != "alice@example.com" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
+		t.Fatalf("the mail: %s", mail.Raw)
 	}
 	if denied := page.must(t, "POST", "/demo/send-code", visitor, 429); denied.Body.Limit != "minute" || denied.Body.WaitMS > 60000 {
 		t.Errorf("again: %+v", denied.Body)
@@ -80,9 +85,6 @@ func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 		t.Errorf("reset: %+v", reset.Body)
 	}
 	page.must(t, "POST", "/demo/send-code", visitor, 200)
-	if status := stop(); status != exitOK {
-		t.Errorf("exit status %d", status)
-	}
 	_, lines, _ := strings.Cut(stdout.String(), "discards all records.\n\n")
 	want := []string{"send-code +alice@example.com +200 sent; next in 1m \\(minute of mailbox\\)", "send-code +alice@example.com +429 quota-exceeded; next in (1m|59s) ",
 		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 verified", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
@@ -99,7 +101,7 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 		t.Skip("another program uses the port, and may give it up at any time")
 	}
 	defer taken.Close()
-	page, stdout, _ := startDev(t, nil)
+	page, stdout := startDev(t, nil)
 	if !strings.Contains(stdout.String(), "\n  127.0.0.1:8080 is in use, so this is the next free port.\n") || !regexp.MustCompile(`:80[89]\d$`).MatchString(page.url) {
 		t.Error(stdout)
 	}
@@ -110,26 +112,24 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
 	t.Parallel()
 	rules := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
-	page, stdout, _ := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
+	page, stdout := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
 	page.mustSend(t, "carol@example.com", 401)
-	keys := regexp.MustCompile(`API key +(\S+)\n +Admin key +(\S+)\n(?s:.*)Rules +mailbox, client-ip, one\n`).FindStringSubmatch(stdout.String())
-	if keys == nil {
-		t.Fatal(stdout)
+	app, admin := devClients(t, page, stdout)
+	if !regexp.MustCompile(`\n +Rules +mailbox, client-ip, one\n`).MatchString(stdout.String()) {
+		t.Error(stdout)
 	}
-	app, ops := page, page
-	app.key, ops.key = keys[1], keys[2]
 	if sent := app.mustSend(t, "carol@example.com", 200); sent.Body.Limit != "quick" && sent.Body.Rule != "one" {
 		t.Errorf("sent: %s", sent.Raw)
 	}
 	if refused := page.must(t, "POST", "/demo/send-code", `{"email":"bob@example.com"}`, 429); refused.Body.Rule != "one" {
 		t.Errorf("refused by %s", refused.Raw)
 	}
-	ops.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
+	admin.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
 }
 
 func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 	t.Parallel()
-	page, _, _ := startDev(t, nil, anyPort)
+	page, _ := startDev(t, nil, anyPort)
 	for path, kind := range map[string]string{"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/signup.js": "text/javascript"} {
 		response := page.must(t, "GET", path, "", 200)
 		csp := response.Header.Get("Content-Security-Policy")
@@ -144,7 +144,7 @@ func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 
 func TestDev_OtherSites_AreRefused(t *testing.T) {
 	t.Parallel()
-	page, _, _ := startDev(t, nil, anyPort)
+	page, _ := startDev(t, nil, anyPort)
 	for name, tt := range map[string]struct {
 		method, path string
 		header       http.Header

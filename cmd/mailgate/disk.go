@@ -34,7 +34,7 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 	return own, nil
 }
 
-// absolute is a path for readers of the log, who do not know the working directory.
+// absolute returns a path for readers of the log, who do not know the working directory.
 func absolute(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		return whole
@@ -42,13 +42,13 @@ func absolute(dir string) string {
 	return dir
 }
 
-// remedy is what an operator can do about a data directory that cannot be opened.
+// remedy returns what an operator can do about a data directory that cannot be opened.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "; raise the limit of open files (LimitNOFILE), or free inodes"
 	case errors.Is(err, cache.ErrCorrupt):
-		return "; nothing in it was changed: restore a backup, or move it away, which forgets every send that only this directory has on record"
+		return "; nothing in it was changed: restore a backup, or move it away and lose every send that only this directory records"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop it first, or give each process its own"
 	case errors.Is(err, syscall.ENOTDIR):

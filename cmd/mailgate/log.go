@@ -22,7 +22,7 @@ func newLogHandler(c *config.Config, to *logOutput) slog.Handler {
 	return h
 }
 
-// newAudit is the log of what operators did, whatever the log level.
+// newAudit returns the log of what operators did, whatever the log level.
 func newAudit(c *config.Config, to *logOutput) *slog.Logger {
 	return slog.New(newHandler(c, to, slog.LevelInfo)).With("audit", true)
 }

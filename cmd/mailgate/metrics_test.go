@@ -21,7 +21,7 @@ rules:
 actions:
   - {name: login, limit: minute=5/60s}
 `
-	s := startSiteWith(t, rules, relay, besideRedis(t, redis, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL()))
+	s := startSite(t, rules, besideRedis(t, redis, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL()))
 	for n := range 6 { // so many that the circuit breaker of the missing relay opens
 		s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200)
 	}
@@ -70,7 +70,7 @@ func TestSecretDigest_BesideRedis_IsShown(t *testing.T) {
 	digest := func(more ...string) string {
 		server := startServer(t, besideRedis(t, redis, relay.URL(), more...))
 		digest := server.awaitLine(t, "serving", "secret_digest")
-		if metrics := newClient(t, server.URL, "").get(t, "/metrics").Raw; !strings.Contains(metrics, fmt.Sprintf("mailgate_secret_info{digest=%q} 1\n", digest)) {
+		if !server.shows(t, fmt.Sprintf("mailgate_secret_info{digest=%q} 1", digest)) {
 			t.Errorf("the digest %q is not in the metrics", digest)
 		}
 		return digest

@@ -56,7 +56,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 
 func TestOperator_Action_ShownAndReset(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", inMemory)
+	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", settingsFor(startRelay(t).URL(), inMemory))
 	environ, subject := operatorOf(s.URL), `user 4711/"a"`
 	s.app.must(t, "POST", "/actions/reply/take", `{"subject":"user 4711/\"a\""}`, 200)
 	name := regexp.MustCompile(`subject [0-9a-f]{10}`).FindString(does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject))
@@ -78,7 +78,7 @@ func TestOperator_Rule_ShownAndReset(t *testing.T) {
 - {name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}
 - {name: client-ip, limit: hour=2/1h, by: client_ip, algorithm: fixed-window}
 - {name: provider, by: all, algorithm: token-bucket, limit: day=3/24h, burst: 3, keep_for_first_sends: 1}
-`, inMemory)
+`, settingsFor(startRelay(t).URL(), inMemory))
 	environ := operatorOf(s.URL)
 	send := func(email string, status int) {
 		t.Helper()

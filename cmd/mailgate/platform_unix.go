@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// maxFiles is how many files this process may have open.
+// maxFiles returns how many files this process may have open.
 func maxFiles() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

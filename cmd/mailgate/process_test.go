@@ -63,16 +63,6 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// await returns the first match of find in the output.
-func (o *output) await(t testing.TB, what string, find func(text string) (string, bool)) (found string) {
-	t.Helper()
-	servertest.Eventually(t, what, func() (ok bool) {
-		found, ok = find(o.String())
-		return ok
-	})
-	return found
-}
-
 // lines are the lines of the JSON log that contain these words.
 func (o *output) lines(words string) (found []map[string]any) {
 	for text := range strings.Lines(o.String()) {
@@ -132,10 +122,7 @@ func launch(t testing.TB, through, environ []string, args ...string) *process {
 	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"))
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	var err error
-	if p.exited, err = servertest.StartProcess(p.cmd); err != nil {
-		t.Fatal(err)
-	}
+	p.exited = servertest.Must(servertest.StartProcess(p.cmd))(t)
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may be gone already
 		<-p.exited
@@ -160,17 +147,15 @@ func (p *process) serving(t testing.TB) *process {
 }
 
 // awaitLine waits for a line of the JSON log by its message, and returns one of its fields.
-func (p *process) awaitLine(t testing.TB, message, field string) string {
+func (p *process) awaitLine(t testing.TB, message, field string) (value string) {
 	t.Helper()
-	return p.log.await(t, message, func(string) (string, bool) {
-		for _, line := range p.log.lines(message) {
-			if line["msg"] == message {
-				value, _ := line[field].(string)
-				return value, true
-			}
-		}
-		return "", false
+	servertest.Eventually(t, message, func() bool {
+		return slices.ContainsFunc(p.log.lines(message), func(line map[string]any) bool {
+			value, _ = line[field].(string)
+			return line["msg"] == message
+		})
 	})
+	return value
 }
 
 func (p *process) signal(t testing.TB, s syscall.Signal) {
@@ -227,10 +212,7 @@ func does(t testing.TB, environ []string, status int, says string, args ...strin
 
 func startRelay(t testing.TB) *sandbox.Server {
 	t.Helper()
-	relay, err := sandbox.Start(sandbox.Options{KeepMessages: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay := servertest.Must(sandbox.Start(sandbox.Options{KeepMessages: 10_000}))(t)
 	t.Cleanup(func() { relay.Close() })
 	return relay
 }
@@ -238,10 +220,7 @@ func startRelay(t testing.TB) *sandbox.Server {
 // startFaulty starts a relay that misbehaves.
 func startFaulty(t testing.TB, script fault.Script) (relay *fault.Server, url string) {
 	t.Helper()
-	relay, err := fault.Start(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relay = servertest.Must(fault.Start(script))(t)
 	t.Cleanup(func() { relay.Close() })
 	return relay, "smtp://" + relay.Addr() + "?tls=none"
 }

@@ -33,7 +33,7 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.U
 	return client, nil
 }
 
-// metrics are about the store, and beside Redis about what this node decided without it.
+// metrics returns the metrics of the store, and with Redis those of decisions without it.
 func (s *store) metrics() []prometheus.Collector {
 	all := []prometheus.Collector{s.usable}
 	if s.standby == nil {

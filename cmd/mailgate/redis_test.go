@@ -36,7 +36,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 		t.Errorf("after the restart: %s", r.Raw)
 	}
 	redis.Restart()
-	servertest.Eventually(t, "the end of the outage", func() bool { return server.metric(t, "mailgate_store_degraded") == "0" })
+	servertest.Eventually(t, "the end of the outage", func() bool { return server.shows(t, "mailgate_store_degraded 0") })
 	told := newClient(t, other.URL, adminKey).must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200)
 	if len(told.Body.Sends) != 1 || told.Body.Sends[0].ID != alone.Body.ID {
 		t.Errorf("on record is %s, want %v", told.Raw, alone.Body.ID)
@@ -116,10 +116,10 @@ actions:
 	}
 	redis := redistest.Alone(t, users...)
 	var sites []*site
+	relay := startRelay(t)
 	for _, prefix := range prefixes {
-		relay := startRelay(t)
 		url := strings.Replace(redis.URL(), "redis://", "redis://"+prefix+":"+secret+"@", 1)
-		sites = append(sites, startSiteWith(t, everyKind, relay, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_URL="+url, "MAILGATE_REDIS_PREFIX="+prefix)))
+		sites = append(sites, startSite(t, everyKind, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_URL="+url, "MAILGATE_REDIS_PREFIX="+prefix)))
 	}
 	for _, s := range sites {
 		if r, err := s.app.sendOnce("key", "alice@example.com"); err != nil || r.Status != 200 || r.Header.Get("Idempotent-Replayed") != "" {
@@ -130,7 +130,7 @@ actions:
 		s.app.must(t, "POST", "/actions/login/take", `{"subject":"alice"}`, 200)
 		s.app.must(t, "POST", "/actions/login/take", `{"subject":"alice"}`, 429)
 	}
-	code := sixDigits.FindString(sites[0].relay.List()[0].Text)
+	code := sixDigits.FindString(relay.List()[0].Text)
 	sites[1].app.mustVerify(t, "alice@example.com", code, 422)
 	newClient(t, sites[1].URL, adminKey).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
 	sites[0].app.mustSend(t, "alice@example.com", 429)

@@ -28,7 +28,7 @@ func readContent(c *config.Config) (read content, err error) {
 	return read, err
 }
 
-// live is the content with limiters over a store.
+// live returns the content with limiters over a store.
 func (c content) live(s *store) (live api.Live, err error) {
 	live.Composer = c.composer
 	if live.Rules, err = s.ruleSet(c.rules); err != nil {

@@ -70,11 +70,11 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	return rules.New(rules.Options{Remote: s.redis != nil}, all...)
 }
 
-// ruleTable is where the records of a rule are. It has the "by", so that a rule which changes
-// that starts from zero.
+// ruleTable returns where the records of a rule are. It has the "by", so that a rule which
+// changes that starts from zero.
 func ruleTable(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
 
-// actions are the limiters of the actions, by name. An action and a rule of one name share
+// actions returns the limiters of the actions, by name. An action and a rule of one name share
 // nothing.
 func (s *store) actions(file rulefile.File) (map[string]throttle.Limiter, error) {
 	all := map[string]throttle.Limiter{}

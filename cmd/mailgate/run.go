@@ -25,9 +25,9 @@ type commandLine struct {
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
 	Dev         devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
-	TestMail    testMailCommand    `cmd:"" help:"Send one email through the relay."`
+	TestEmail   testEmailCommand   `cmd:"" help:"Send one email through the relay."`
 	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
-	Reset       resetCommand       `cmd:"" help:"Forget the sends of a mailbox, or the subject of a rule or action."`
+	Reset       resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
 	Version     kong.VersionFlag   `short:"v" help:"Print the version."`
 }
@@ -95,7 +95,7 @@ func printHelp(options kong.HelpOptions, parsed *kong.Context) error {
 	return err
 }
 
-// misuse is the config.Error of a command line that cannot be parsed. An argument may be an
+// misuse returns the config.Error of a command line that cannot be parsed. An argument may be an
 // address, so it is not repeated.
 func misuse(c *config.Config, err error) error {
 	if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil && strings.HasPrefix(err.Error(), "unexpected argument") {
@@ -124,7 +124,7 @@ func complain(stderr io.Writer, err error) int {
 // version is set by the linker when a release is built.
 var version string
 
-// currentVersion is the linker's, or what the go command knows of the source.
+// currentVersion returns the linker's, or what the go command knows of the source.
 func currentVersion() string {
 	known := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -18,9 +18,9 @@ import (
 // secretFile is where one node keeps the secret that it made, in the data directory.
 const secretFile = "secret"
 
-// openSecret is the secret that is set, or else this node's own, made at its first start. The
-// data directory is open, so no other process makes one at the same time. A truncated secret is
-// refused: it would void every code and countdown already sent, and could be guessed.
+// openSecret returns the secret that is set, or else this node's own, made at its first start.
+// The data directory is open, so no other process makes one at the same time. A truncated
+// secret is refused: it would void every code and countdown already sent, and could be guessed.
 func openSecret(c *config.Config) ([]byte, error) {
 	made := rand.Text() + rand.Text() // 260 random bits
 	switch {

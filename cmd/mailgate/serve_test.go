@@ -80,14 +80,8 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
-	p, err := build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, &logOutput{to: &output{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := servertest.Must(build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, &logOutput{to: &output{}}, nil))(t)
+	listener := servertest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
 		t.Errorf("it ended with %v", err)
 	}

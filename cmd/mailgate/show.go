@@ -25,7 +25,7 @@ type subject struct {
 	JSON   bool   `help:"Print the answer as JSON."`
 }
 
-// path is where the API has the subject. A rule that counts all sends has none.
+// path returns where the API has the subject. A rule that counts all sends has none.
 func (s subject) path() (string, error) {
 	switch {
 	case s.Rule != "":
@@ -71,7 +71,7 @@ type resetCommand struct {
 }
 
 func (resetCommand) Help() string {
-	return `Makes a running node forget the sends of a mailbox, so that no rule that counts by mailbox refuses the next one, and prints how many it forgot. The node logs the reset with the reason, for audits.
+	return `Clears the recorded sends of a mailbox on a running node, so that no rule that counts by mailbox refuses the next one, and prints how many. The audit log has the reset and its reason.
 
 	mailgate reset alice@example.com --reason "ticket 4711"
 	mailgate reset --rule client-ip 198.51.100.7
@@ -144,7 +144,8 @@ type limit struct {
 	WaitMS    int64 `json:"wait_ms"`
 }
 
-// name is what the server's log calls it. A rule that counts all sends has only its own name.
+// name returns what the server's log calls it. A rule that counts all sends has only its own
+// name.
 func (a adminAnswer) name() string {
 	switch {
 	case a.Mailbox != "":
@@ -155,7 +156,7 @@ func (a adminAnswer) name() string {
 	return "rule " + a.Rule
 }
 
-// table is for people.
+// table formats the answer for people.
 func (a adminAnswer) table() string {
 	var text strings.Builder
 	next := "now"
@@ -199,5 +200,5 @@ func writeLimits(to *strings.Builder, title string, limits []limit) {
 	table.Flush() // into memory
 }
 
-// seconds is a wait for people, rounded up.
+// seconds returns a wait for people, rounded up.
 func seconds(ms int64) string { return config.Short(time.Duration((ms+999)/1000) * time.Second) }

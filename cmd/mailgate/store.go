@@ -155,7 +155,7 @@ func (s *store) tryStore(ctx context.Context) error {
 	return s.own.Ready(ctx)
 }
 
-// degradedSince is since when this node decides without Redis, 0 while it does not.
+// degradedSince returns since when this node decides without Redis, or 0.
 func (s *store) degradedSince() int64 {
 	if s.standby == nil {
 		return 0
@@ -180,7 +180,7 @@ func (s *store) close(ctx context.Context) (err error) {
 	return err
 }
 
-// storeTimeout is how long to wait for an answer of the store. It is longer than the store
+// storeTimeout returns how long to wait for an answer of the store. It is longer than the store
 // itself waits for Redis and then for a disk that hangs.
 func storeTimeout(c *config.Config) time.Duration {
 	return c.RedisTimeout + c.RedisTimeout/4 + 2*time.Second

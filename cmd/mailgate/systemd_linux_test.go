@@ -6,28 +6,20 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "notify") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := servertest.Must(os.MkdirTemp("", "notify"))(t) // t.TempDir is too long for a socket
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "socket")
-	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	systemd := servertest.Must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	defer systemd.Close()
 	state := func() string {
 		text := make([]byte, 100)
-		n, err := systemd.Read(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text[:n])
+		return string(text[:servertest.Must(systemd.Read(text))(t)])
 	}
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "NOTIFY_SOCKET="+path))
 	if got := state(); got != "READY=1" {

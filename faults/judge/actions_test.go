@@ -53,11 +53,6 @@ func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 		{"a take where those of a node alone have not", func(r *judge.Run) { tookAgain(r, begin+600_008-drift) }, "limits"},
 		{"two takes with one id", func(r *judge.Run) { r.Calls[13].ID = "6" }, "limits"},
 		{"a take more of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 7) }, "limits"},
-		{"two takes of a node alone, and one in calm", func(r *judge.Run) {
-			r.Terms.Alone = true
-			took(r, "new", begin+9, 2)
-			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
-		}, "limits"},
 		{"used for nothing", func(r *judge.Run) { r.Calls[13].Status, r.Calls[13].Kind = 429, "quota-exceeded" }, "finals"},
 		{"used for what a node took alone and gave back", func(r *judge.Run) {
 			r.Terms.Alone = true

@@ -23,7 +23,7 @@ func (c *checker) answers() {
 
 // wrong says why a call must not be answered so, if it must not.
 func (c *checker) wrong(call *Call) string {
-	calm := c.Terms.Quiet || !c.struck(call.Span)
+	calm := c.Terms.Quiet || !c.faultIn(call.Span)
 	switch {
 	case call.Status == 500:
 		return "internal error"
@@ -78,7 +78,7 @@ func (c *checker) isAnswer(call *Call) bool {
 	case call.Status == 0 || call.Status >= 500 || call.Status == 200:
 		return true
 	case call.Kind == recipientRejected:
-		return call.For == Send && c.Terms.mayFail(recipientRejected) && (call.Replayed || c.struck(call.Span))
+		return call.For == Send && c.Terms.mayFail(recipientRejected) && (call.Replayed || c.faultIn(call.Span))
 	case call.Kind == "idempotency-in-flight" && call.Key == "":
 		return false
 	}
@@ -90,12 +90,12 @@ func (r *Run) held(s Span) bool {
 	return slices.ContainsFunc(r.Held, func(f Span) bool { return f.From < s.From && s.To < f.To })
 }
 
-// unknownKeys are those that were used during the fault: what was unknown then is answered so
-// for good.
+// unknownKeys returns those that were used during the fault: what was unknown then is answered
+// so for good.
 func (c *checker) unknownKeys() map[string]bool {
 	keys := map[string]bool{}
 	for i := range c.Calls {
-		if call := &c.Calls[i]; call.Key != "" && (c.Terms.ClockSet || !c.Terms.Quiet) && c.struck(call.Span) {
+		if call := &c.Calls[i]; call.Key != "" && (c.Terms.ClockSet || !c.Terms.Quiet) && c.faultIn(call.Span) {
 			keys[call.Key] = true
 		}
 	}

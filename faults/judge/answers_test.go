@@ -28,11 +28,6 @@ func TestJudge_PlantedAnswers_IsFound(t *testing.T) {
 			r.Calls = append(r.Calls, again)
 		}, ""},
 		{"in flight without a key", func(r *judge.Run) { told(&r.Calls[2], 409, "idempotency-in-flight") }, "answers"},
-		{"a take where nodes refuse", func(r *judge.Run) {
-			took(r, "new", begin+9, 1)
-			r.Calls[len(r.Calls)-1].Degraded = false
-			refuses(r, begin+8, begin+15)
-		}, "answers"},
 		{"a 200 requested before the fault was complete", func(r *judge.Run) { refuses(r, begin+50, begin+80) }, ""},
 	})
 }

@@ -37,7 +37,7 @@ func (c *checker) codes() {
 // are guesses left. In a fault a node that is alone may not know of it.
 func (c *checker) rightCode(call *Call, calls []*Call) {
 	refused := call.Status == 410 || call.Status == 422 || call.Status == 429
-	if !refused || !call.Right || !c.mailedCode(call) || c.usedUp(call, calls) || c.forgotten(call.Subject) || c.Terms.Alone && c.struck(call.Span) {
+	if !refused || !call.Right || !c.mailedCode(call) || c.usedUp(call, calls) || c.forgotten(call.Subject) || c.Terms.Alone && c.faultIn(call.Span) {
 		return
 	}
 	c.report("codes", call.Subject, "node %d answered %d %s to a code that was mailed to %s",

@@ -19,9 +19,9 @@ func Leftovers(before, after []Figure) (found []Violation) {
 	return found
 }
 
-// Growth is by how much a figure grew over the second half of its values, taken at even distances:
-// twice the difference between the means of the last two quarters. A figure that is level may
-// swing, and grows by little.
+// Growth returns by how much a figure grew over the second half of its values, taken at even
+// distances: twice the difference between the means of the last two quarters. A figure that is
+// level may swing, and grows by little.
 func Growth(values []float64) float64 {
 	quarter := len(values) / 4
 	if quarter == 0 {

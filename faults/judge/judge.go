@@ -26,8 +26,8 @@ type checker struct {
 	asked   [Release + 1]map[string][]*Call // by mailbox or subject
 	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
 	byID    map[string][]Mail               // the same, by admission
-	back    map[string]*Call                // releases that were asked for, by what they give back
-	touched map[string]bool                 // mailboxes and subjects that were asked for during the fault
+	back    map[string]*Call                // requested releases, by what they refund
+	touched map[string]bool                 // mailboxes and subjects that were requested during the fault
 	alone   map[string][]int                // nodes that may have decided about them alone then
 	found   []Violation
 }
@@ -51,7 +51,7 @@ func newChecker(run *Run) *checker {
 		if call.For == Release && call.Kind != NotAsked {
 			c.back[call.ID] = call
 		}
-		if run.struck(Span{call.Span.From, call.Span.To + memory}) {
+		if run.faultIn(Span{call.Span.From, call.Span.To + memory}) {
 			c.touched[call.Subject] = true
 			if call.mayBeAlone() && !slices.Contains(c.alone[call.Subject], call.Node) {
 				c.alone[call.Subject] = append(c.alone[call.Subject], call.Node)
@@ -71,11 +71,12 @@ func (c *checker) report(rule, subject, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...), subject})
 }
 
-// struck reports whether there was a fault in a stretch of time.
-func (r *Run) struck(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
+// faultIn reports whether there was a fault in a span of time.
+func (r *Run) faultIn(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
 
-// times is how often a limit may be used up: by the store, again by one that has forgotten,
-// and by each node that was alone, but never more often than there are nodes, if any may be.
+// times returns how often a limit may be used up: by the store, again by one that has
+// forgotten, and by each node that was alone, but never more often than there are nodes, if any
+// may be.
 func (c *checker) times(subject string) int {
 	n := c.lives(subject)
 	if c.Terms.Alone {
@@ -84,7 +85,7 @@ func (c *checker) times(subject string) int {
 	return n
 }
 
-// lives is how often the store may have begun to count.
+// lives returns how often the store may have begun to count.
 func (c *checker) lives(subject string) int {
 	if c.forgotten(subject) {
 		return 2
@@ -95,8 +96,8 @@ func (c *checker) lives(subject string) int {
 // forgotten reports whether the store may have forgotten what was done for a subject.
 func (c *checker) forgotten(subject string) bool { return c.Terms.Forgets && c.touched[subject] }
 
-// blur is how far a window may be off, as a node alone does not know the store's clock to the
-// millisecond.
+// blur returns how far a window may be off, as a node alone does not know the store's clock to
+// the millisecond.
 func (c *checker) blur(subject string) int64 {
 	if c.Terms.Alone && c.touched[subject] {
 		return drift

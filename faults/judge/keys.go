@@ -22,7 +22,7 @@ func (c *checker) keys() {
 		if c.Terms.Alone && call.Degraded && !call.Replayed {
 			alone[call.Key+call.Body] = true
 		}
-		if call.Replayed && alone[call.Key+call.Body] && !c.struck(call.Span) {
+		if call.Replayed && alone[call.Key+call.Body] && !c.faultIn(call.Span) {
 			continue
 		}
 		if c.Terms.Alone && (call.Degraded || call.Status == 504 && touched) {
@@ -36,7 +36,7 @@ func (c *checker) keys() {
 	}
 }
 
-// mailsOfKeys: a mailbox that was asked for with one key only was sent one email, unless nodes
+// mailsOfKeys: a mailbox that was requested with one key only was sent one email, unless nodes
 // decided alone or the store forgot.
 func (c *checker) mailsOfKeys() {
 	for mailbox, calls := range c.asked[Send] {
@@ -75,7 +75,7 @@ func (c *checker) retries() {
 // it, cannot be asked about that of another node, or could not be told.
 func (c *checker) mayNotKnow(node int, at Span, done *Call) bool {
 	if c.Terms.Alone {
-		return c.forgotten(done.Subject) || node != done.Node && c.struck(at)
+		return c.forgotten(done.Subject) || node != done.Node && c.faultIn(at)
 	}
-	return c.forgotten(done.Subject) || c.Terms.mayFail(storeUnavailable) && (c.Strained || c.struck(done.Span))
+	return c.forgotten(done.Subject) || c.Terms.mayFail(storeUnavailable) && (c.Strained || c.faultIn(done.Span))
 }

@@ -19,8 +19,8 @@ func (c *checker) limits() {
 	}
 }
 
-// takes: no two takes of a subject have one id, what is given back was on record, and no
-// window has too many that were not given back.
+// takes: no two takes of a subject have one id, what is refunded was on record, and no window has
+// too many that were not refunded.
 func (c *checker) takes(subject string, takes []*Call) {
 	window, ids := c.Action.Window.Milliseconds(), map[string]bool{}
 	for _, one := range takes {
@@ -54,7 +54,7 @@ func (c *checker) metAll(call *Call) {
 	switch {
 	case !lookAtRoom && (!call.admits() || call.For == Verify):
 		return
-	case c.forgotten(call.Subject) || c.struck(call.Span) && (c.Terms.Alone || !lookAtRoom):
+	case c.forgotten(call.Subject) || c.faultIn(call.Span) && (c.Terms.Alone || !lookAtRoom):
 		return
 	}
 	tiers, calls := c.countedWith(call)
@@ -66,7 +66,7 @@ func (c *checker) metAll(call *Call) {
 	}
 }
 
-// certain is how many admissions count for certain all through a span.
+// certain returns how many admissions count for certain all through a span.
 func (c *checker) certain(calls []*Call, subject string, at Span, window int64) int {
 	ids := map[string]bool{}
 	for _, call := range calls {
@@ -82,23 +82,22 @@ func (c *checker) certain(calls []*Call, subject string, at Span, window int64) 
 	return len(ids)
 }
 
-// counts reports whether an admission is in its window at a moment and certainly was not given
-// back.
+// counts reports whether an admission is in its window at a moment and certainly was not refunded.
 func (c *checker) counts(call *Call, at, window int64) bool {
 	back := c.back[call.ID]
 	return at-call.Span.From < window && (call.For != Take || back == nil || back.Span.From > at)
 }
 
-// isBack reports whether a take certainly has been given back by a moment. A node that took it
-// alone may yet tell of it where another has given it back.
+// isBack reports whether a take certainly has been refunded by a moment. A node that took it alone
+// may yet sync it where another has refunded it.
 func (c *checker) isBack(call *Call, by int64) bool {
 	back := c.back[call.ID]
 	return call.For == Take && call.Status == 200 && back != nil && back.Released && back.Span.To < by &&
 		(back.Node == call.Node || !call.Degraded)
 }
 
-// mayBeUnseen reports whether a node that was alone may have taken or given back what the
-// others do not see, or the store may have forgotten it.
+// mayBeUnseen reports whether a node that was alone may have taken or refunded what the others do
+// not see, or the store may have forgotten it.
 func (c *checker) mayBeUnseen(subject string) bool {
 	return c.touched[subject] && (c.Terms.Alone || c.Terms.Forgets)
 }

@@ -29,8 +29,8 @@ func (c *checker) mails() {
 	}
 }
 
-// accounted are the admissions that answers of a sort name, and how many more there may be: of a
-// call without an answer, or a key whose first call is lost.
+// accounted returns the admissions that answers of a sort name, and how many more there may be:
+// of a call without an answer, or a key whose first call is lost.
 func accounted(calls []*Call, sort func(*Call) bool) (ids map[string]bool, silent int) {
 	ids = map[string]bool{}
 	for _, call := range calls {
@@ -44,7 +44,7 @@ func accounted(calls []*Call, sort func(*Call) bool) (ids map[string]bool, silen
 	return ids, silent
 }
 
-// without is how many ids are not among others.
+// without returns how many ids are not among others.
 func without(ids, others map[string]bool) (n int) {
 	for id := range ids {
 		if !others[id] {
@@ -73,7 +73,7 @@ func (c *checker) finals() {
 	}
 }
 
-// possible is how many admissions may count at the end of a run.
+// possible returns how many admissions may count at the end of a run.
 func (c *checker) possible(calls []*Call, at Span, window int64) int {
 	ids, silent := accounted(calls, func(call *Call) bool {
 		return call.charged() && at.From-call.Span.To < window && !c.isBack(call, at.From)

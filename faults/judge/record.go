@@ -32,8 +32,8 @@ type Run struct {
 
 // Terms are what a fault may do to the mailboxes and subjects that it touches.
 type Terms struct {
-	// Alone says that nodes may decide alone: a mailbox that was asked for meanwhile may be
-	// sent its limit by each node.
+	// Alone says that nodes may decide alone: a mailbox that is requested meanwhile may be sent its
+	// limit by each node.
 	Alone bool
 	// Unknown is for how many milliseconds after the fault begins nodes may not know that the
 	// store is away, and refuse.
@@ -86,7 +86,7 @@ type Call struct {
 
 	Status   int // 0 if there was no answer
 	Kind     string
-	ID       string // of a Release that of the take which it gives back
+	ID       string // of a Release that of the take which it refunds
 	Released bool   // the answer to a Release: there was such a take
 	Degraded bool
 	Clock    int64  // server_time; 0 if the answer does not say it, nor the next two
@@ -142,7 +142,7 @@ func (c *Call) admits() bool {
 	return c.Status == 200 && !c.Replayed && (c.For == Send || c.For == Take || c.For == Verify)
 }
 
-// Mail is one that a relay received whole.
+// Mail is an email that a relay received whole.
 type Mail struct {
 	At      int64
 	Mailbox string

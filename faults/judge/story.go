@@ -9,8 +9,8 @@ import (
 // purposes are the words for purposes in a story.
 var purposes = [...]string{Send: "send", Look: "look", Verify: "verify", Take: "take", Release: "release"}
 
-// Story is all that the run has of a mailbox or the subject of an action, in order of time, which
-// is in milliseconds since the first fault began.
+// Story returns all that the run has of a mailbox or the subject of an action, in order of time,
+// which is in milliseconds since the first fault began.
 func (r *Run) Story(subject string) string {
 	type line struct {
 		at   int64

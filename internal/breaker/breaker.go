@@ -1,5 +1,5 @@
-// Package breaker is a circuit breaker: a server that keeps failing is not asked for a while,
-// so that not every call pays for finding that out again.
+// Package breaker is a circuit breaker: calls to a server that keeps failing fail at once for a
+// while.
 //
 //	pass := circuit.Ask()
 //	if !pass.OK {
@@ -70,9 +70,9 @@ func (c *Circuit) Ask() Pass {
 	return p
 }
 
-// Rest is how many milliseconds no call passes; while a trial is in progress, which may end
-// earlier, it is when to ask again.
-func (c *Circuit) Rest() int64 {
+// Wait returns how many milliseconds no call passes; while a trial is in progress, which may
+// end earlier, it is when to ask again.
+func (c *Circuit) Wait() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pass().Wait

@@ -50,10 +50,10 @@ func TestCircuit_StepByStep_OpensAndCloses(t *testing.T) {
 					passes = passes[1:]
 					continue
 				}
-				rest := circuit.Rest()
+				wait := circuit.Wait()
 				p := circuit.Ask()
-				if p.Wait != s.wait || p.OK != (s.wait == 0) || rest != p.Wait {
-					t.Fatalf("step %d at %d: %+v after a rest of %d, want %d", i, s.at, p, rest, s.wait)
+				if p.Wait != s.wait || p.OK != (s.wait == 0) || wait != p.Wait {
+					t.Fatalf("step %d at %d: %+v after a wait of %d, want %d", i, s.at, p, wait, s.wait)
 				}
 				if p.OK {
 					passes = append(passes, p)
@@ -80,8 +80,8 @@ func TestCircuit_Concurrent_CountsEach(t *testing.T) {
 		group.Wait()
 	}
 	all(func() { circuit.Settle(circuit.Ask(), Failed) })
-	if rest := circuit.Rest(); rest != 1 {
-		t.Fatalf("after as many failures as it takes it rests %d ms, want 1", rest)
+	if wait := circuit.Wait(); wait != 1 {
+		t.Fatalf("after as many failures as it takes it waits %d ms, want 1", wait)
 	}
 	now.Add(1)
 	var trials atomic.Int64

@@ -29,8 +29,8 @@ type Store interface {
 // request could be done twice.
 const DamagedLife = 24 * 60 * 60 * 1000
 
-// Change is Update of a value that is parsed. One that cannot be parsed is
-// throttle.ErrUnavailable, and stays.
+// Change updates a value that is parsed. If it cannot be parsed, it is kept and the error is
+// throttle.ErrUnavailable.
 func Change[T any](ctx context.Context, s Store, key string, parse func([]byte) (T, error), step func(old T, now int64) (next []byte, expires int64)) (alone bool, err error) {
 	var damaged error
 	alone, err = s.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {

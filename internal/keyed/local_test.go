@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -15,10 +16,7 @@ func machineNow() int64 { return time.Now().UnixMilli() }
 
 func openTable(t *testing.T, dir string) (*cache.Store, *cache.Table) {
 	t.Helper()
-	store, err := cache.Open(cache.Options{Dir: dir, Now: machineNow})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: machineNow}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return store, store.Table("keyed")
 }
@@ -34,9 +32,7 @@ func TestLocal_Suite_KeepsTheContract(t *testing.T) {
 
 func TestLocal_Closed_Unavailable(t *testing.T) {
 	store, table := openTable(t, "")
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Close())
 	_, err := keyed.Local(table, machineNow).Update(t.Context(), "k", func([]byte, int64) ([]byte, int64) { return nil, 0 })
 	if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) {
 		t.Errorf("the error is %v", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// Mail is one delivered mail.
+// Mail is a delivered email.
 type Mail struct {
 	// From and To are the envelope, as the server had it at delivery.
 	From, To string

@@ -41,7 +41,7 @@ import (
 
 // Options are what a test may want to be different.
 type Options struct {
-	// LoginOnly leaves AUTH LOGIN as the one way to say the password, not AUTH PLAIN, too.
+	// LoginOnly offers AUTH LOGIN without AUTH PLAIN.
 	LoginOnly bool
 	// Refuse is what the server refuses.
 	Refuse []Refusal
@@ -58,7 +58,7 @@ type Refusal struct {
 	Reply string
 }
 
-// Verb is what Exim calls it.
+// Verb returns what Exim calls it.
 func (r Refusal) Verb() string {
 	if strings.HasPrefix(r.Reply, "4") {
 		return "defer"
@@ -102,7 +102,7 @@ func Start(t testing.TB, options Options) *Server {
 		User: "mailgate", Password: "p@ss: /wörd?%",
 		CA: filepath.Join(dir, "ca.pem"), dir: dir,
 	}
-	if err := s.furnish(t, program, options, port, securePort); err != nil {
+	if err := s.prepare(t, program, options, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
 	}
 	s.launch(t)
@@ -120,8 +120,8 @@ func Start(t testing.TB, options Options) *Server {
 //go:embed exim.conf
 var eximConf string
 
-// furnish puts everything into the directory that the server needs there.
-func (s *Server) furnish(t testing.TB, program string, options Options, port, securePort int) error {
+// prepare writes all files that the server needs.
+func (s *Server) prepare(t testing.TB, program string, options Options, port, securePort int) error {
 	uid, gid := account()
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	var config bytes.Buffer
@@ -164,7 +164,7 @@ func (s *Server) furnish(t testing.TB, program string, options Options, port, se
 	})
 }
 
-// account is the user and the group that the server runs as: the test's own, or those
+// account returns the user and the group that the server runs as: the test's own, or those
 // without rights where that is root, as which Exim delivers no mail.
 func account() (uid, gid int) {
 	if os.Getuid() == 0 {
@@ -221,10 +221,10 @@ func (s *Server) TakeToken(t testing.TB, token string) {
 	}
 }
 
-// STARTTLS is the URL of a relay that is spoken to in the clear first.
+// STARTTLS returns the URL of a relay that is spoken to in the clear first.
 func (s *Server) STARTTLS() string { return s.url("smtp", s.Addr) }
 
-// SMTPS is the URL of a relay with TLS from the first octet.
+// SMTPS returns the URL of a relay with TLS from the first octet.
 func (s *Server) SMTPS() string { return s.url("smtps", s.SecureAddr) }
 
 func (s *Server) url(scheme, addr string) string {
@@ -232,13 +232,13 @@ func (s *Server) url(scheme, addr string) string {
 	return u.String()
 }
 
-// Log is what the server has written into its log so far.
+// Log returns what the server has written into its log so far.
 func (s *Server) Log() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, "log", "mainlog")) // there is none before the first line
 	return string(text)
 }
 
-// lastWords is the end of all that the server said.
+// lastWords returns the end of all that the server said.
 func (s *Server) lastWords() string {
 	var all strings.Builder
 	for _, name := range []string{"words", "log/paniclog", "log/mainlog"} {

@@ -45,13 +45,13 @@ func StartTokens(t testing.TB, answer func(w http.ResponseWriter, n int)) *Token
 	return s
 }
 
-// GiveToken is the answer of a server that grants the request.
+// GiveToken answers as a server that grants the request.
 func GiveToken(w http.ResponseWriter, token string, seconds int) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, token, seconds)
 }
 
-// Hang is the answer of a server that is silent until the client has gone.
+// Hang answers nothing until the client has gone.
 func Hang(w http.ResponseWriter, _ int) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -61,14 +61,14 @@ func Hang(w http.ResponseWriter, _ int) {
 	_ = conn.Close()
 }
 
-// Asked is what it was asked with, each time.
+// Asked returns what it was asked with, each time.
 func (s *TokenServer) Asked() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// File is one for ?oauth= that knows this server.
+// File returns one for ?oauth= that knows this server.
 func (s *TokenServer) File(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "oauth.yaml")
@@ -78,7 +78,7 @@ func (s *TokenServer) File(t testing.TB) string {
 	return path
 }
 
-// Text is what that file says.
+// Text returns what that file says.
 func (s *TokenServer) Text() string {
 	return fmt.Sprintf("token_url: %s\nclient_id: mailgate\nclient_secret: '%s'\nscope: https://relay.example/.default\n", s.URL, ClientSecret)
 }

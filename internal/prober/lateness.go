@@ -61,7 +61,7 @@ func (l *lateness) lateSince(since, now time.Time) bool {
 	return now.Sub(l.due) > l.most || !l.last.Before(since)
 }
 
-// count is how often this process was late.
+// count returns how often this process was late.
 func (l *lateness) count() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -56,7 +56,7 @@ func (p *Prober) Close() {
 	p.probes.Wait()
 }
 
-// Late is how often this process was so late that silence proved nothing.
+// Late returns how often this process was so late that silence proved nothing.
 func (p *Prober) Late() uint64 { return p.lateness.count() }
 
 // MasterOf returns the master of a key's records, which have {key} as their hash tag.
@@ -97,14 +97,14 @@ type Master struct {
 	probed   chan struct{} // closed at the end of the next probe
 }
 
-// State is what is known of the master.
+// State returns what is known of the master.
 func (m *Master) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.evidence.state
 }
 
-// Cause is the error of the last call that failed.
+// Cause returns the error of the last call that failed.
 func (m *Master) Cause() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

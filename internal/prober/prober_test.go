@@ -89,21 +89,21 @@ func TestLateness_Ticks_Noted(t *testing.T) {
 	want("since later", stopped.Add(1), false, 1)
 }
 
-// suspect has a master that is probed by this, with the time of synctest, and its next probe.
-func suspect(t *testing.T, probe func() outcome) (m *Master, probed <-chan struct{}) {
+// suspect has a master that is probed by this, with the time of synctest.
+func suspect(t *testing.T, probe func() outcome) *Master {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // is not asked
 	p := New(client, "test", 0)
 	t.Cleanup(func() { p.Close(); _ = client.Close() })
-	m = p.MasterOf("any")
+	m := p.MasterOf("any")
 	m.probe = func(context.Context, redis.UniversalClient) outcome { return probe() }
-	probed, _ = m.suspect(io.EOF)
-	return m, probed
+	m.suspect(io.EOF)
+	return m
 }
 
 func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Bool
-		m, _ := suspect(t, func() outcome {
+		m := suspect(t, func() outcome {
 			if answers.Load() {
 				return answered
 			}
@@ -132,7 +132,7 @@ func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 
 func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := suspect(t, func() outcome { return refused })
+		m := suspect(t, func() outcome { return refused })
 		began := time.Now()
 		away := m.Failed(t.Context(), io.EOF)
 		if took := time.Since(began); !away || took != 0 {

@@ -23,7 +23,8 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// addressOf is empty where there is one master, or where the masters are not known yet.
+// addressOf returns the master of a key; empty if there is only one or the masters are not known
+// yet.
 func (p *Prober) addressOf(redisKey string) string {
 	if cluster, ok := p.client.(*redis.ClusterClient); ok {
 		if node, err := cluster.MasterForKey(ended, redisKey); err == nil {
@@ -130,7 +131,7 @@ func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) out
 // refusals are the first words of the replies by which a master says that it takes no writes.
 var refusals = []string{"OOM", "READONLY", "NOAUTH", "WRONGPASS", "NOPERM", "LOADING", "BUSY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN"}
 
-// outcomeOf is what the error of a call says of the master.
+// outcomeOf returns what the error of a call says of the master.
 func outcomeOf(err error) outcome {
 	var reply redis.Error
 	switch {

@@ -14,9 +14,9 @@ import (
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// WithClock is Alone for a server whose clock can be set apart from the machine's: set puts it so
-// far ahead of that, or behind it, at once and also while the server runs. It needs a C compiler,
-// as the race detector does: a library in front of the system's tells the server the time.
+// WithClock is Alone with a server whose clock can be set apart from the machine's: set puts it
+// ahead or behind at once, also while the server runs. It needs a C compiler, as the race detector
+// does: a library in front of the system's tells the server the time.
 func WithClock(t testing.TB) (s *Server, set func(ahead time.Duration)) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

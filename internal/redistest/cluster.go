@@ -98,7 +98,7 @@ func slotsOf(ctx context.Context, s *Server) ([]redis.ClusterSlot, error) {
 	return s.client.ClusterSlots(ctx).Result() //lint:ignore SA1019 its successor is not in Redis 6
 }
 
-// view is which master has which slots, as one node sees it.
+// view returns which master has which slots, as one node sees it.
 func (c *ClusterServers) view(s *Server) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
@@ -140,7 +140,7 @@ func addrs(servers []*Server) (all []string) {
 	return all
 }
 
-// URL is what a program is configured with to reach the cluster.
+// URL returns what a program is configured with to reach the cluster.
 func (c *ClusterServers) URL() string {
 	return "redis+cluster://" + strings.Join(addrs(c.Masters), ",")
 }
@@ -152,7 +152,7 @@ func (c *ClusterServers) Client() *redis.ClusterClient {
 	return client
 }
 
-// MasterOf is the node that answers for a key, in the eyes of the nodes that run.
+// MasterOf returns the node that answers for a key, in the eyes of the nodes that run.
 func (c *ClusterServers) MasterOf(key string) *Server {
 	c.t.Helper()
 	one := c.all()[slices.IndexFunc(c.all(), (*Server).live)]
@@ -165,6 +165,14 @@ func (c *ClusterServers) MasterOf(key string) *Server {
 	}
 	c.t.Fatalf("%s knows no master of slot %d: %v", one.Addr, slot, err)
 	return nil
+}
+
+// Another is a master other than this one.
+func (c *ClusterServers) Another(master *Server) *Server {
+	if master == c.Masters[0] {
+		return c.Masters[1]
+	}
+	return c.Masters[0]
 }
 
 func (c *ClusterServers) slotOf(s *Server, key string) int {

@@ -68,7 +68,7 @@ func Proxy(t testing.TB, target string) *FaultyProxy {
 	return p
 }
 
-// URL is what a program is configured with to reach the server through the proxy.
+// URL returns what a program is configured with to reach the server through the proxy.
 func (p *FaultyProxy) URL() string { return "redis://" + p.Addr + "/0" }
 
 // Pass forwards everything again. A connection that was swallowed stays silent.
@@ -78,18 +78,19 @@ func (p *FaultyProxy) Pass() { p.set(none, 0, "") }
 // each with its connection: the server has carried the command out, and the client sees a reset.
 func (p *FaultyProxy) CutReplies(n int, word string) { p.set(cut, n, word) }
 
-// DropReplies is CutReplies with connections that stay open: the client waits until its timeout.
+// DropReplies loses replies as CutReplies does, but connections stay open: the client waits until
+// its timeout.
 func (p *FaultyProxy) DropReplies(n int, word string) { p.set(drop, n, word) }
 
-// Lost is how many replies CutReplies and DropReplies have lost so far.
+// Lost returns how many replies CutReplies and DropReplies have lost so far.
 func (p *FaultyProxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// Swallow is a network that has gone silent: connections are accepted and read from, and
-// nothing is forwarded in either direction.
+// Swallow simulates a silent network: connections are accepted and read from, and nothing is
+// forwarded in either direction.
 func (p *FaultyProxy) Swallow() { p.set(swallow, 0, "") }
 
 // Refuse resets all connections, those there are and those to come.
@@ -108,7 +109,7 @@ func (p *FaultyProxy) set(f fault, left int, word string) {
 	p.fault, p.left, p.word = f, left, bytes.ToLower([]byte(word))
 }
 
-// Sent is how often clients have sent the word, in any case.
+// Sent returns how often clients have sent the word, in any case.
 func (p *FaultyProxy) Sent(word string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

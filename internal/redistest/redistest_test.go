@@ -64,10 +64,7 @@ func TestCluster_MasterKilledAndSlotMoved_ClientFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := c.MasterOf("a")
-	to := c.Masters[0]
-	if to == from {
-		to = c.Masters[1]
-	}
+	to := c.Another(from)
 	c.BeginMigration("a", from, to)
 	c.MoveKeys("a", from, to)
 	c.FinishMigration("a", from, to)

@@ -69,7 +69,7 @@ func (s *SentinelServers) AwaitReplica() {
 	})
 }
 
-// URL is what a program is configured with to find the master.
+// URL returns what a program is configured with to find the master.
 func (s *SentinelServers) URL() string {
 	return "redis+sentinel://" + strings.Join(addrs(s.Sentinels), ",") + "/" + masterName
 }

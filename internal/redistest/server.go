@@ -76,7 +76,7 @@ func newServer(t testing.TB, config []string, options ...string) *Server {
 	return s
 }
 
-// URL is what a program is configured with to reach the server.
+// URL returns what a program is configured with to reach the server.
 func (s *Server) URL() string { return "redis://" + s.Addr + "/0" }
 
 // Client returns a plain client of the server, always the same one, closed with the test.

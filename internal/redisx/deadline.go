@@ -74,7 +74,7 @@ func (d *deadline) within(ctx context.Context, do func(context.Context) error) e
 
 func (d *deadline) explained(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrResting):
+	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen):
 		return err
 	case isReply(err):
 		return withoutArguments(err)
@@ -86,7 +86,7 @@ func (d *deadline) explained(ctx context.Context, err error) error {
 	return err
 }
 
-// endOf is why the context has ended, nil if it has not. A connection can meet the deadline
+// endOf returns why the context has ended, or nil if it has not. A connection can meet the deadline
 // just before its context does, which is then waited for.
 func endOf(ctx context.Context) error {
 	if end, bounded := ctx.Deadline(); bounded && !time.Now().Before(end) {
@@ -135,5 +135,5 @@ func withoutArguments(err error) error {
 // none was needed.
 func Undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrResting)
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen)
 }

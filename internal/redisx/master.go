@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	// ErrResting means that the master has not answered several calls in a row, and was not
+	// ErrCircuitOpen means that the master has not answered several calls in a row, and was not
 	// asked.
-	ErrResting = errors.New("Redis does not answer, and its circuit breaker is open")
+	ErrCircuitOpen = errors.New("Redis does not answer, and its circuit breaker is open")
 	// ErrUnconfirmed means that the master has done what it was asked, and that too few
 	// replicas are known to have it.
 	ErrUnconfirmed = errors.New("replicas have not confirmed the write")
@@ -87,7 +87,7 @@ func (m *master) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 			return m.confirmed(ctx, r, cmds[:len(cmds)-1]...)
 		}
 		err := m.guard(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
-		if errors.Is(err, ErrResting) {
+		if errors.Is(err, ErrCircuitOpen) {
 			for _, cmd := range cmds {
 				cmd.SetErr(err)
 			}
@@ -120,14 +120,14 @@ func (m *master) guard(ctx context.Context, call func(context.Context) error) er
 	}
 	pass := m.circuit.Ask()
 	if !pass.OK {
-		return ErrResting
+		return ErrCircuitOpen
 	}
 	err := call(context.WithValue(ctx, guardKey{}, m))
 	m.circuit.Settle(pass, outcome(ctx, err))
 	return err
 }
 
-// outcome is what a call says of its server: any answer speaks for it, and a call that its
+// outcome returns what a call says of its server: any answer speaks for it, and a call that its
 // caller gave up says nothing.
 func outcome(ctx context.Context, err error) breaker.Outcome {
 	if !unanswered(err) {

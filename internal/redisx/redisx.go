@@ -1,9 +1,9 @@
-// Package redisx opens Redis for several nodes that decide by what is in it: standalone,
-// behind Sentinel or as a Cluster. What comes out is a plain redis.UniversalClient:
+// Package redisx opens a Redis that several nodes share: standalone, behind Sentinel or as a
+// Cluster. The client is a plain redis.UniversalClient:
 //
 //   - Every call ends within Options.Timeout, whatever Redis does.
 //   - A master that has not answered three calls in a row has an open circuit: calls fail at
-//     once with [ErrResting], and one call every half second tries whether it answers again.
+//     once with [ErrCircuitOpen], and one call every half second tries whether it answers again.
 //   - Only masters are asked.
 //   - With Options.Confirm, what a [Script] wrote is answered when replicas have it too.
 //

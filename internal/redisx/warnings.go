@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Warnings asks every master for settings under which Redis would forget or refuse what it is
-// told, and returns one sentence for each. Confirm is Options.Confirm.
+// Warnings asks every master for settings under which Redis would lose or refuse writes, and
+// returns one sentence for each. Confirm is Options.Confirm.
 func Warnings(ctx context.Context, client redis.UniversalClient, confirm int) (warnings []string, err error) {
 	masters, err := Masters(ctx, client)
 	if err != nil {

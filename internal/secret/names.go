@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Names are what logs call a mailbox or anything else that they must not show: keyed hashes, which
-// cannot be computed or undone without the key.
+// Names makes the names by which logs call a mailbox or anything else that they must not show:
+// keyed hashes, which cannot be computed or undone without the key.
 type Names struct{ macs sync.Pool }
 
 // NewNames returns the names under a key.

@@ -33,12 +33,12 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// PEM is the authority's certificate, as a client's trust file holds it.
+// PEM returns the authority's certificate, as a client's trust file holds it.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.self.Raw})
 }
 
-// Certificate is a server's for hosts, names or IP addresses, and valid from and to these
+// Certificate returns a server's for hosts, names or IP addresses, and valid from and to these
 // Unix milliseconds. A past window makes an expired one.
 func (a *Authority) Certificate(from, to int64, hosts ...string) tls.Certificate {
 	a.t.Helper()

@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// childDir is the environment variable with the directory of a child.
-const childDir = "SERVERTEST_CHILD_DIR"
+// childArgument is the environment variable with the argument of a child.
+const childArgument = "SERVERTEST_CHILD_ARGUMENT"
 
-// ChildDir returns the directory of this process if it is a child, or an empty string.
-func ChildDir() string { return os.Getenv(childDir) }
+// ChildArgument returns the argument of this process if it is a child, or an empty string.
+func ChildArgument() string { return os.Getenv(childArgument) }
 
-// Child returns a command that runs the same test in another process, with a directory: for
-// tests that end their process or change its environment.
-func Child(t testing.TB, dir string) *exec.Cmd {
+// Child returns a command that runs the same test in another process, with an argument, such as a
+// directory: for tests of several processes, or of one that ends.
+func Child(t testing.TB, argument string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	child := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
-	child.Env = append(os.Environ(), childDir+"="+dir)
+	child.Env = append(os.Environ(), childArgument+"="+argument)
 	child.Stderr = os.Stderr
 	return child
 }

@@ -10,7 +10,7 @@ import (
 // is mounted in the mount namespace of the child.
 func OnDisk(t *testing.T, options string, run func(dir string)) {
 	t.Helper()
-	if dir := ChildDir(); dir != "" {
+	if dir := ChildArgument(); dir != "" {
 		mount(t, "", "/", syscall.MS_REC|syscall.MS_PRIVATE, "")
 		mount(t, "tmpfs", dir, 0, options)
 		run(dir)

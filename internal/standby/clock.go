@@ -15,7 +15,7 @@ type Clock struct {
 // NewClock returns the machine's clock, until New has read what an earlier process knew.
 func NewClock() *Clock { return &Clock{start: time.Now()} }
 
-// Now is the clock's time in milliseconds since 1970.
+// Now returns the clock's time in milliseconds since 1970.
 func (c *Clock) Now() int64 { return c.machine() + c.offset.Load() }
 
 func (c *Clock) machine() int64 { return c.start.UnixMilli() + time.Since(c.start).Milliseconds() }

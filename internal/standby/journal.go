@@ -34,7 +34,7 @@ type operation struct {
 // recordKey names a record: the part that it belongs to, and its key there.
 type recordKey struct{ part, key string }
 
-// row is the operation's key on disk.
+// row returns the operation's key on disk.
 func (k recordKey) row(id throttle.ID) string { return k.part + "\x00" + string(id[:]) + k.key }
 
 // journal holds the operations to sync, all in memory and each on disk. Those of

@@ -5,15 +5,13 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 func openJournal(t *testing.T) *journal {
 	t.Helper()
-	store, err := cache.Open(cache.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(cache.Open(cache.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return &journal{table: store.Table("journal"), most: 8, records: map[recordKey]map[throttle.ID]operation{}}
 }
@@ -26,9 +24,7 @@ func TestJournal_Full_Refuses(t *testing.T) {
 	j := openJournal(t)
 	alice, last := recordKey{"mailbox", "alice"}, recorded(forever)
 	for range j.most - 1 {
-		if err := j.put(t.Context(), alice, recorded(forever)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, j.put(t.Context(), alice, recorded(forever)))
 	}
 	for _, c := range []struct {
 		o    operation
@@ -48,9 +44,7 @@ func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
 	s := &Standby{o: Options{Clock: NewClock()}, journal: j, work: t.Context()}
 	now := s.o.Clock.Now()
 	for _, until := range []int64{now - 1, now, now + 60_000} {
-		if err := j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(until)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(until)))
 	}
 	if s.sweep(); j.size() != 1 {
 		t.Errorf("%d operations are left, want 1", j.size())

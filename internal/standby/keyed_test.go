@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/verify"
@@ -15,13 +16,9 @@ var (
 	bob   = verify.Recipient{Mailbox: "bob", Address: "bob@example.com"}
 )
 
-func (n *node) issue(t testing.TB, to verify.Recipient) (code string) {
+func (n *node) issue(t testing.TB, to verify.Recipient) string {
 	t.Helper()
-	code, err := n.codes.Issue(context.Background(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return code
+	return must.Get(n.codes.Issue(context.Background(), to))(t)
 }
 
 func (n *node) verify(t testing.TB, from verify.Recipient, code string, want verify.Result) {
@@ -45,17 +42,14 @@ func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n, other := open(t, t.TempDir(), server.URL()), start(t, server.URL())
 	shared := n.issue(t, alice)
-	server.Kill()
-	n.awaitAlone(t)
-	other.awaitAlone(t)
+	away(t, server, n, other)
 	n.unchecked(t, shared)
 	used, another := n.issue(t, alice), n.issue(t, bob)
 	n.unchecked(t, shared)
 	other.unchecked(t, used)
 	n.verify(t, alice, used, verify.Correct)
 	n.unchecked(t, used)
-	server.Restart()
-	other.awaitHealthy(t)
+	back(t, server, other)
 	after := other.issue(t, alice)
 	n.Start()
 	n.awaitHealthy(t)
@@ -76,8 +70,7 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 			proxy := redistest.Proxy(t, server.Addr)
 			dir := t.TempDir()
 			n, other := open(t, dir, proxy.URL()), start(t, server.URL())
-			server.Kill()
-			n.awaitAlone(t)
+			away(t, server, n)
 			code := n.issue(t, alice)
 			server.Restart()
 			servertest.Eventually(t, "Redis to be back", func() bool {
@@ -110,8 +103,10 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 }
 
 var (
-	order1, order2 = idempotency.Name{Caller: "shop", Key: "order-1"}, idempotency.Name{Caller: "shop", Key: "order-2"}
-	answer         = idempotency.Answer{Status: 202, Body: []byte("sent")}
+	orderDone  = idempotency.Name{Caller: "shop", Key: "done"}
+	orderBegun = idempotency.Name{Caller: "shop", Key: "begun"}
+	orderAlone = idempotency.Name{Caller: "shop", Key: "alone"}
+	answer     = idempotency.Answer{Status: 202, Body: []byte("sent")}
 )
 
 func (n *node) begin(t testing.TB, name idempotency.Name, want idempotency.State, alone bool) idempotency.Lease {
@@ -133,38 +128,25 @@ func (n *node) finish(t testing.TB, l idempotency.Lease) {
 	}
 }
 
-// In an outage a retry gets the answer from before, and Redis is told of what was done alone.
+// In an outage a retry gets the answer from before, and what was begun on Redis is not handed over.
+// Redis is told of what was done and abandoned alone.
 func TestRequests_InOutage_AnsweredAloneAndTold(t *testing.T) {
-	t.Parallel()
-	server := redistest.Alone(t)
-	n, other := start(t, server.URL()), start(t, server.URL())
-	n.finish(t, n.begin(t, order1, idempotency.Started, false))
-	server.Kill()
-	n.awaitAlone(t)
-	n.begin(t, order1, idempotency.Replay, true)
-	n.finish(t, n.begin(t, order2, idempotency.Started, true))
-	server.Restart()
-	n.awaitHealthy(t)
-	other.awaitHealthy(t)
-	other.begin(t, order2, idempotency.Replay, false)
-}
-
-func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n, other := start(t, server.URL()), start(t, server.URL())
-	lease := n.begin(t, order1, idempotency.Started, false)
-	server.Kill()
-	n.awaitAlone(t)
+	n.finish(t, n.begin(t, orderDone, idempotency.Started, false))
+	lease := n.begin(t, orderBegun, idempotency.Started, false)
+	away(t, server, n)
+	n.begin(t, orderDone, idempotency.Replay, true)
+	n.finish(t, n.begin(t, orderAlone, idempotency.Started, true))
 	_, err := n.requests.HandOver(t.Context(), lease)
 	unavailable(t, err)
 	if freed, err := n.requests.Abandon(t.Context(), lease); err != nil || !freed {
 		t.Errorf("freed %v, %v", freed, err)
 	}
-	server.Restart()
-	n.awaitHealthy(t)
-	other.awaitHealthy(t)
-	other.begin(t, order1, idempotency.Started, false)
+	back(t, server, n, other)
+	other.begin(t, orderAlone, idempotency.Replay, false)
+	other.begin(t, orderBegun, idempotency.Started, false)
 }
 
 // A step whose reply was lost may have been taken, so it is not taken alone as well, even if

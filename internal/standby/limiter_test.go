@@ -5,19 +5,29 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
+
+// While Redis answers, the wrapped limiter is the shared one. Here that is a local limiter, by the
+// clock of the suite, next to a Redis that is there.
+func TestLimiter_Connected_Suite(t *testing.T) {
+	n, open := start(t, redistest.Alone(t).URL()), throttletest.Local(t, "")
+	throttletest.Run(t, func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+		return n.Limiter(throttle.NewID().String(), a, open(t, a, now).(throttle.Historian), open(t, a, now).(throttle.Historian))
+	}, 2000)
+}
 
 func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	second, third := n.admit(t, "alice", true), n.admit(t, "alice", true)
 	if v := n.take(t, "alice"); v.Allowed || !v.Degraded || v.Limit != "day" {
 		t.Errorf("the fourth is admitted %v, alone %v, by %q", v.Allowed, v.Degraded, v.Limit)
@@ -32,8 +42,7 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 		t.Errorf("in the outage: alone %v, sent %d, %v", v.Degraded, v.Sent, err)
 	}
 	unavailable(t, n.mailbox.Record(t.Context(), "alice", first))
-	server.Restart()
-	n.awaitHealthy(t)
+	back(t, server, n)
 	got := history(t, server.Client(), "alice")
 	for _, a := range []throttle.Admission{first, second, third} {
 		if i := got.Find(a.ID); len(got) != 3 || i < 0 || got[i] != a {
@@ -77,8 +86,7 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	if err != nil || !v.Allowed || !v.Degraded {
 		t.Fatalf("admitted %v, alone %v, %v", v.Allowed, v.Degraded, err)
 	}
-	server.Restart()
-	n.awaitHealthy(t)
+	back(t, server, n)
 	if history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Error("Redis was not told")
 	}
@@ -130,8 +138,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	n := open(t, t.TempDir(), server.URL())
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	for range 3 {
 		n.admit(t, "alice", true)
 	}
@@ -156,8 +163,7 @@ func tellOnce(t *testing.T, script string, before, alone func(n *node)) (*redist
 	proxy := redistest.Proxy(t, server.Addr)
 	n := open(t, t.TempDir(), proxy.URL())
 	before(n)
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	alone(n)
 	server.Restart()
 	proxy.CutReplies(1, script)
@@ -192,15 +198,11 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	keys := server.Client().Keys(t.Context(), "*alice*").Val()
-	if err := server.Client().Set(t.Context(), keys[0], "text", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	server.Kill()
-	n.awaitAlone(t)
+	must.OK(t, server.Client().Set(t.Context(), keys[0], "text", 0).Err())
+	away(t, server, n)
 	n.admit(t, "alice", true)
 	n.admit(t, "bob", true)
-	server.Restart()
-	n.awaitHealthy(t)
+	back(t, server, n)
 	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("journal operations dropped") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
 	}
@@ -236,8 +238,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	before, action := n.admit(t, "alice", false), n.takeAction(t)
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	during, actionAlone := n.admit(t, "alice", true), n.takeAction(t)
 	n.admit(t, "alice", true)
 	n.takeAction(t)
@@ -248,8 +249,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	}
 	n.releaseAction(t, actionAlone)
 	n.releaseAction(t, action)
-	server.Restart()
-	n.awaitHealthy(t)
+	back(t, server, n)
 	onRedisAre(t, server, 1)
 	n.actionsLeft(t, 2)
 }
@@ -286,18 +286,15 @@ func TestReset_InOutage_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	_, err := n.mailbox.Reset(t.Context(), "alice")
 	unavailable(t, err)
-	server.Restart()
-	n.awaitHealthy(t)
+	back(t, server, n)
 	n.admit(t, "alice", false)
 	if cleared, err := n.mailbox.Reset(t.Context(), "alice"); err != nil || cleared != 1 {
 		t.Errorf("cleared %d, %v", cleared, err)
 	}
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	for range 3 { // the own records were reset as well
 		n.admit(t, "alice", true)
 	}

@@ -79,8 +79,7 @@ func TestMirror_Hangs_SendsContinue(t *testing.T) {
 		sends.Go(func() { n.admit(t, fmt.Sprint("key", i), false) })
 	}
 	sends.Wait()
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	_, err := n.mailbox.Take(t.Context(), "other", throttle.NewID())
 	unavailable(t, err)
 	close(taken)

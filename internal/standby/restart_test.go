@@ -40,8 +40,7 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	}
 	for range 3 {
 		moreCalls()
-		server.Kill()
-		n.awaitAlone(t)
+		away(t, server, n)
 		moreCalls()
 		server.Restart()
 		servertest.Eventually(t, "Redis to be asked", func() bool { return n.State().Away == 0 })
@@ -73,8 +72,7 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	n := open(t, dir, server.URL())
 	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis(t, n.client, "mailbox", tiers)}, n.own)
 	together := n.admit(t, "alice", false)
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	alone := n.admit(t, "alice", true)
 	if after := alone.At - together.At; after < 0 || after > hour/2 {
 		t.Errorf("a send alone is on record %d ms after the one before", after)
@@ -116,8 +114,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 	}
 	go take()
 	<-s.decided
-	server.Kill()
-	n.awaitAlone(t)
+	away(t, server, n)
 	go take()
 	select {
 	case v := <-verdicts:

@@ -13,6 +13,8 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/internal/standby"
@@ -37,21 +39,13 @@ var (
 // onRedis is a limiter on Redis.
 func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *cluster.Limiter {
 	t.Helper()
-	l, err := cluster.New(client, prefix+":"+name, a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(cluster.New(client, prefix+":"+name, a))(t)
 }
 
 // history is what Redis has of a key.
 func history(t *testing.T, client redis.UniversalClient, key string) throttle.History {
 	t.Helper()
-	h, err := onRedis(t, client, "mailbox", tiers).History(context.Background(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return must.Get(onRedis(t, client, "mailbox", tiers).History(context.Background(), key))(t)
 }
 
 // Words of the scripts, which a command has only where Redis does not know the script yet.
@@ -96,28 +90,18 @@ func (l *logged) count(words string) int {
 func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
 	n := &node{clock: standby.NewClock(), log: &logged{}}
-	var err error
-	if n.client, err = redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
-	if n.store, err = cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}); err != nil {
-		t.Fatal(err)
-	}
-	n.Standby, err = standby.New(standby.Options{
+	n.client = must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
+	n.store = must.Get(cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}))(t)
+	n.Standby = must.Get(standby.New(standby.Options{
 		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(slog.NewTextHandler(n.log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
 	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
 	budget := throttletest.Policy(t, "ten-minutes=20/10m")
 	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
-	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {
-		t.Fatal(err)
-	}
+	n.codes = must.Get(verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}))(t)
 	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests"), n.clock.Now), idempotency.Merge, true)
 	n.requests = idempotency.New(requests, 60_000)
 	t.Cleanup(func() { n.end() })
@@ -147,11 +131,7 @@ func start(t testing.TB, url string) *node {
 
 func (n *node) take(t testing.TB, key string) throttle.Verdict {
 	t.Helper()
-	v, err := n.mailbox.Take(context.Background(), key, throttle.NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(n.mailbox.Take(context.Background(), key, throttle.NewID()))(t)
 }
 
 // admit takes, which must be admitted, alone or not.
@@ -180,6 +160,24 @@ func (n *node) awaitHealthy(t testing.TB) {
 		s := n.State()
 		return s.Since == 0 && s.Journal == 0
 	})
+}
+
+// away kills the Redis of nodes, and waits until they are alone.
+func away(t testing.TB, server *redistest.Server, nodes ...*node) {
+	t.Helper()
+	server.Kill()
+	for _, n := range nodes {
+		n.awaitAlone(t)
+	}
+}
+
+// back restarts it, and waits until the nodes have told all.
+func back(t testing.TB, server *redistest.Server, nodes ...*node) {
+	t.Helper()
+	server.Restart()
+	for _, n := range nodes {
+		n.awaitHealthy(t)
+	}
 }
 
 func unavailable(t testing.TB, err error) {

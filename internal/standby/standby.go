@@ -106,7 +106,8 @@ const (
 	returning              // Redis, about each key whose entries are synced
 )
 
-// next is the state that follows: away says that a master is, drained that the journal is synced.
+// next returns the state that follows: away says that a master is, drained that the journal is
+// synced.
 func (s state) next(away, drained bool) state {
 	switch {
 	case away:

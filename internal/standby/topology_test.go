@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -39,9 +40,7 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 	servers := redistest.Cluster(t)
 	for i := range servers.Masters {
 		servers.Replicas[i].Kill() // no failover
-		if err := servers.Masters[i].Client().ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, servers.Masters[i].Client().ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err())
 	}
 	n, idle := start(t, servers.URL()), start(t, servers.URL())
 	lost, well := keyOn(t, servers, servers.Masters[0]), keyOn(t, servers, servers.Masters[1])

@@ -35,10 +35,10 @@ func (v *Value) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
-// Wrong is an error for UnmarshalYAML. The problem repeats nothing of the file.
+// Wrong returns an error for UnmarshalYAML. The problem must repeat nothing of the file.
 func Wrong(node ast.Node, problem string) error {
 	return &wrongValue{yaml.SyntaxError{Message: problem, Token: node.GetToken()}}
 }
 
-// wrongValue is an error whose message is ours.
+// wrongValue is an error with a message of this package.
 type wrongValue struct{ yaml.SyntaxError }

@@ -101,7 +101,7 @@ func (f *File) decode(text []byte, into any) (err error) {
 	return yaml.UnmarshalWithOptions(text, into, yaml.Strict())
 }
 
-// Wrong is a mistake in the part at a path such as $.rules[2].limit, or in the nearest part
+// Wrong returns an error about the part at a path such as $.rules[2].limit, or in the nearest part
 // around it that the file has.
 func (f *File) Wrong(path, problem string) error {
 	for path != "" {
@@ -125,7 +125,7 @@ func lineOf(node ast.Node) int {
 	return 0
 }
 
-// explain is an error of the library in words that repeat no value.
+// explain rewrites an error of the library without values of the file.
 func (f *File) explain(err error) error {
 	e := &Error{File: f.path, Problem: "this is not valid YAML"}
 	var at yaml.Error

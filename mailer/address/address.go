@@ -1,4 +1,4 @@
-// Package address parses mail addresses and decides which of them are one mailbox.
+// Package address parses email addresses and decides which of them are one mailbox.
 //
 // Parse makes an Address or refuses the text with a Reason. One parse gives both forms
 // of an address: String goes into RCPT TO, and Key is what limits count by. They cannot
@@ -60,7 +60,7 @@ func Parse(text string, identity Identity) (Address, error) {
 	return a, nil
 }
 
-// String is the address for RCPT TO: the local part as typed, the domain in lower-case
+// String returns the address for RCPT TO: the local part as typed, the domain in lower-case
 // ASCII.
 func (a Address) String() string { return a.wire }
 
@@ -72,9 +72,9 @@ func (a Address) Key() string { return a.key }
 // IsZero reports whether a is the zero Address.
 func (a Address) IsZero() bool { return a.wire == "" }
 
-// Domain is what the key's domain is registered as in the public suffix list:
-// example.co.uk for mail.example.co.uk. Subdomains cost nothing, so limits count by
-// this. A domain that cannot be registered, such as co.uk, stays whole.
+// Domain returns what the key's domain is registered as in the public suffix list:
+// example.co.uk for mail.example.co.uk. Subdomains cost nothing, so limits count by this. A
+// domain that cannot be registered, such as co.uk, stays whole.
 func (a Address) Domain() string {
 	domain := a.key[strings.LastIndexByte(a.key, '@')+1:]
 	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {

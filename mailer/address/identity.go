@@ -59,7 +59,7 @@ func NewIdentity(fold bool) (Identity, error) {
 	return id, nil
 }
 
-// key is the folded form of local@domain.
+// key returns the folded form of local@domain.
 func (id Identity) key(local, domain string) string {
 	row := id.providers[domain]
 	if row == nil {

@@ -7,7 +7,7 @@ type Reason string
 // ReasonTooLong is the Reason of more than 254 octets.
 const ReasonTooLong Reason = "too-long"
 
-// Error is one sentence that may be shown to the visitor. It never holds the address.
+// Error returns one sentence that may be shown to the visitor. It never holds the address.
 func (r Reason) Error() string { return sentences[r] }
 
 var sentences = map[Reason]string{

@@ -2,6 +2,7 @@ package message_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestCheck_UnsuitableField_Named(t *testing.T) {
 		"with the time it is valid":   {"{{.Data.name}}{{.ExpiresIn}}", "", data("name", long[:195]), "data"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			composer := composerOf(t, c.subject, c.text)
+			composer := newComposer(t, "Acme <no-reply@acme.example>", own(c.subject, "{{.Code}} "+c.text, "<p>{{.Code}}</p>"))
 			request := sampleRequest(t)
 			request.Template = "own"
 			c.change(&request)
@@ -74,7 +75,7 @@ func TestNewComposer_UnsuitableSenderName_Refused(t *testing.T) {
 		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "", ""},
 		{"{{.Code}}", strings.Repeat("é", 64), ""}, // and all that are built in
 	} {
-		templates := must(message.LoadTemplates(invite("own/en/subject.txt", c.subject, "own/en/text.txt", "{{.Code}}", "own/en/body.html", "{{.Code}}"), "en"))(t)
+		templates := must(message.LoadTemplates(own(c.subject, "{{.Code}}", "{{.Code}}"), "en"))(t)
 		sender := must(message.ParseSender(c.name + " <no-reply@acme.example>"))(t)
 		_, err := message.NewComposer(sender, templates)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
@@ -87,9 +88,46 @@ func data(key, value string) func(*message.Request) {
 	return func(r *message.Request) { r.Data = map[string]string{key: value} }
 }
 
-// composerOf is a composer with a template of this subject, and this in its text.
-func composerOf(t testing.TB, subject, text string) *message.Composer {
-	t.Helper()
-	return newComposer(t, "Acme <no-reply@acme.example>",
-		files("own/en/subject.txt", subject, "own/en/text.txt", "{{.Code}} "+text, "own/en/body.html", "<p>{{.Code}}</p>"))
+func TestCompose_BadRequest_Refused(t *testing.T) {
+	composer := newComposer(t, "no-reply@acme.example", nil)
+	refused := func(field string, change func(*message.Request)) {
+		request := sampleRequest(t)
+		change(&request)
+		checkRefused(t, composer, request, field)
+	}
+	for _, code := range []string{"", "123", "1234567890123", "1234\r\nBcc", "-1234", "１２３"} {
+		refused("code", func(r *message.Request) { r.Code = code })
+	}
+	for _, template := range []string{"nope", "../code"} {
+		refused("template", func(r *message.Request) { r.Template = template })
+	}
+	for _, value := range []string{strings.Repeat("ü", 2049), "x\r\nBcc: a@b.c", "x\ny", "\x00", "\u0085", "\u2028", "\u202e", "\u200e", "\xff"} {
+		refused("data", data("a", value))
+	}
+	for _, name := range []string{"a.b", "9a", "", strings.Repeat("a", 65)} {
+		refused("data", data(name, "x"))
+	}
+	refused("data", func(r *message.Request) { r.Data = manyValues(17) })
+	full := sampleRequest(t)
+	full.Data = manyValues(15)
+	full.Data[strings.Repeat("n", 64)], full.Data["v0"] = "x", "\u2027\u202f"
+	full.Code = "abcDEF012345"
+	checkRefused(t, composer, full, "")
+}
+
+// An id that is none ends the email, not the header block.
+func TestCompose_IDWithLineEnd_NoMail(t *testing.T) {
+	request := sampleRequest(t)
+	request.ID = "x>\r\nBcc: a@b.c"
+	if made, err := newComposer(t, "no-reply@acme.example", nil).Compose(request); err == nil {
+		t.Errorf("an email was made:\n%s", made.Bytes)
+	}
+}
+
+func manyValues(n int) map[string]string {
+	data := map[string]string{}
+	for i := range n {
+		data[fmt.Sprintf("v%d", i)] = strings.Repeat("ü", 2048)
+	}
+	return data
 }

@@ -49,7 +49,7 @@ func NewComposer(from Sender, templates *Templates) (*Composer, error) {
 	return &Composer{templates: templates, from: from, domain: domain, fromLine: fromLine}, err
 }
 
-// Digest is equal for composers whose templates are the same texts.
+// Digest returns a hash of the templates' texts.
 func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
 
 // Check reports whether Compose would take the request, so that a bad field costs the

@@ -180,8 +180,8 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 
 // The reader of an email knows its boundary, and may choose a value of the next one.
 func TestCompose_BoundaryOfAnotherEmail_EndsNoPart(t *testing.T) {
-	composer := newComposer(t, "Acme <no-reply@acme.example>", files("own/en/subject.txt", "Hello",
-		"own/en/text.txt", "{{.Data.device}}\n{{.Email}}\n{{.Code}}", "own/en/body.html", "<p>\n{{.Data.device}}\n{{.Code}}"))
+	composer := newComposer(t, "Acme <no-reply@acme.example>",
+		own("Hello", "{{.Data.device}}\n{{.Email}}\n{{.Code}}", "<p>\n{{.Data.device}}\n{{.Code}}"))
 	request := sampleRequest(t)
 	request.Template, request.Data = "own", map[string]string{"device": "a phone"}
 	_, after, _ := bytes.Cut(must(composer.Compose(request))(t).Bytes, []byte("boundary="))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -15,15 +16,15 @@ import (
 func FuzzCompose(f *testing.F) {
 	const crlf = "\r\nBcc: victim@example.net\r\n\r\nbody"
 	f.Add("alice@example.com", "123456", "code", "en", "a name", "Acme <no-reply@acme.example>", int64(600_000))
-	f.Add("alice@example.com", "123456", "greet", "zh-Hans", "阿丽思=?x?=\r\n", "阿克米 <no-reply@acme.example>", int64(0))
+	f.Add("alice@example.com", "123456", "own", "zh-Hans", "阿丽思=?x?=\r\n", "阿克米 <no-reply@acme.example>", int64(0))
 	f.Add("alice@example.com"+crlf, "12"+crlf, crlf, crlf, crlf, "A"+crlf+"<a@b.c>", int64(-1))
-	f.Add("a@b.c", "123456", "greet", "", "\r\n boundary=00", "\"Doe, J\" <a@b.c>", int64(1))
-	f.Add("a@b.c", "123456", "greet", "", "=?UTF-8?Q?=0D=0ABcc:_x?=", "=?UTF-8?B?DQpCY2M6IHhAeS56?= <a@b.c>", int64(1))
-	f.Add("a@b.c", "123456", "greet", "", "{{.Code}}<script>--000", "a@b.c", int64(1))
-	templates := must(message.LoadTemplates(files(
-		"greet/en/subject.txt", "{{.Data.name}}, your code {{.Data.name}}",
-		"greet/en/text.txt", "{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}} {{.ExpiresIn}}",
-		"greet/en/body.html", `<p title="{{.Data.name}}">{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}}</p>`,
+	f.Add("a@b.c", "123456", "own", "", "\r\n boundary=00", "\"Doe, J\" <a@b.c>", int64(1))
+	f.Add("a@b.c", "123456", "own", "", "=?UTF-8?Q?=0D=0ABcc:_x?=", "=?UTF-8?B?DQpCY2M6IHhAeS56?= <a@b.c>", int64(1))
+	f.Add("a@b.c", "123456", "own", "", "{{.Code}}<script>--000", "a@b.c", int64(1))
+	templates := must(message.LoadTemplates(own(
+		"{{.Data.name}}, your code {{.Data.name}}",
+		"{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}} {{.ExpiresIn}}",
+		`<p title="{{.Data.name}}">{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}}</p>`,
 	), "en"))(f)
 	f.Fuzz(func(t *testing.T, to, code, template, locale, name, from string, expires int64) {
 		sender, err := message.ParseSender(from)
@@ -41,7 +42,10 @@ func FuzzCompose(f *testing.F) {
 		}
 		made, err := composer.Compose(request)
 		if err != nil {
-			checkComposeError(t, composer, request, err)
+			refusal, refused := errors.AsType[*message.Error](err)
+			if checked := composer.Check(request); !refused || refusal.Field == "" || checked == nil {
+				t.Fatalf("%#v; Check says %v", err, checked)
+			}
 			return
 		}
 		back := read(t, made)
@@ -54,7 +58,7 @@ func FuzzCompose(f *testing.F) {
 		if list, err := back.header.AddressList("From"); err != nil || len(list) != 1 || list[0].Name != sender.Name || list[0].Address != made.From.String() {
 			t.Fatalf("From is read as %v, %v; want %q", list, err, sender.Name)
 		}
-		if template == "greet" {
+		if template == "own" {
 			if want := strings.TrimSpace(name + ", your code " + name); subjectOf(t, back) != want {
 				t.Fatalf("the subject is read as %q, want %q", subjectOf(t, back), want)
 			}
@@ -68,13 +72,44 @@ func FuzzCompose(f *testing.F) {
 	})
 }
 
-func checkComposeError(t *testing.T, composer *message.Composer, request message.Request, err error) {
-	t.Helper()
-	var refusal *message.Error
-	if !errors.As(err, &refusal) || refusal.Field == "" {
-		t.Fatalf("%#v", err)
-	}
-	if checked := composer.Check(request); checked == nil {
-		t.Fatalf("Check let pass what Compose refused: %v", err)
-	}
+// Whatever is in an operator's template, it stops the start in one line, or makes emails
+// that are whole, and does not take for ever.
+func FuzzTemplates(f *testing.F) {
+	f.Add("{{.Code}}", "{{.Code}} {{.Data.name}}", "<p>{{.Code}}</p>")
+	f.Add("{{.Code}}\nBcc: x@y.z", "{{template \"text.txt\" .}}{{.Code}}", "<a href={{.Data.name}}>{{.Code}}")
+	f.Add("{{range .Data}}{{.}}{{end}}{{.Code}}", "{{define \"a\"}}{{template \"a\" .}}{{end}}{{template \"a\" .}}", "<script>{{.Code}}</script>{{.Code}}")
+	f.Add("{{printf \"%99d\" 1}}{{.Code}}", "{{.Code}}{{with $x := .Data}}{{$x.b}}{{end}}", "<style>{{.Data.name}}</style>{{.Code}}")
+	sender := must(message.ParseSender("Acme <no-reply@acme.example>"))(f)
+	f.Fuzz(func(t *testing.T, subject, text, body string) {
+		began := time.Now()
+		defer func() {
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("took %v", took)
+			}
+		}()
+		var composer *message.Composer
+		templates, err := message.LoadTemplates(own(subject, text, body), "en")
+		if err == nil {
+			composer, err = message.NewComposer(sender, templates)
+		}
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Fatalf("more than one line: %q", err)
+			}
+			return
+		}
+		made, err := composer.Compose(message.Request{
+			To: parse(t, "alice@example.com"), Template: "own", Code: "482913", ID: "send-1", Data: map[string]string{"name": "\r\nBcc: x@y.z <script>"},
+		})
+		if err != nil {
+			if refusal := (*message.Error)(nil); !errors.As(err, &refusal) || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Fatalf("%#v", err)
+			}
+			return
+		}
+		back := read(t, made)
+		if made.To.String() != "alice@example.com" || back.header.Get("Bcc") != "" {
+			t.Fatalf("the email goes to %q and %q", made.To.String(), back.header.Get("Bcc"))
+		}
+	})
 }

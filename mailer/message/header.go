@@ -47,9 +47,9 @@ func ParseSender(text string) (Sender, error) {
 	return Sender{Name: name, Address: from}, nil
 }
 
-// header is the value of From. A name with marks is quoted, so that none of them is taken
-// for structure. Only what is not ASCII or looks like an encoded word is encoded, since
-// spam filters count needless encoding against a mail.
+// header returns the value of From. A name with marks is quoted, so that none of them is taken for
+// structure. Only what is not ASCII or looks like an encoded word is encoded, since spam filters
+// count needless encoding against an email.
 func (s Sender) header() string {
 	bare := "<" + s.Address.String() + ">"
 	switch {
@@ -63,10 +63,10 @@ func (s Sender) header() string {
 	return encodedWords(s.Name) + " " + bare
 }
 
-// shown is an address as the text of an email shows it: as typed, or without its local part
-// if that has a mark other than . + - and _. A visitor chooses the address, and mail readers
-// make links of what looks like one: victim+www.evil.example/login@example.com would put
-// one into an honest sender's mail.
+// shown returns an address as the text of an email shows it: as typed, or without its local
+// part if that has a mark other than . + - and _. A visitor chooses the address, and mail
+// readers make links of what looks like one: victim+www.evil.example/login@example.com would
+// put one into an honest sender's mail.
 func shown(a address.Address) string {
 	local, domain, _ := strings.Cut(a.String(), "@")
 	if isWord(local, ".+-_") {
@@ -105,9 +105,8 @@ func isControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
 }
 
-// headerText is text as the value of an unstructured header: as it is, or as RFC 2047
-// encoded words. Text that looks like an encoded word is encoded, since a reader would
-// decode it.
+// headerText encodes text for an unstructured header: as it is, or as RFC 2047 encoded words. Text
+// that looks like an encoded word is encoded, since a reader would decode it.
 func headerText(text string) string {
 	if isPlain(text) {
 		return text

@@ -9,10 +9,10 @@ import (
 // maxLocale is longer than any language tag in use.
 const maxLocale = 35
 
-// nearestLocale picks the locale to write in: the one asked for, else the same with its
-// last part dropped, repeatedly (zh-Hans-CN, zh-Hans, zh), else the first of the same
-// language (pt-BR for pt), else the default. This is RFC 4647's lookup with one more step;
-// text that is no language tag ends at the default.
+// nearestLocale picks the locale to write in: the requested one, else the same with its last part
+// dropped, repeatedly (zh-Hans-CN, zh-Hans, zh), else the first of the same language (pt-BR for
+// pt), else the default. This is RFC 4647's lookup with one more step; text that is no language tag
+// ends at the default.
 func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	if asked == "" || len(asked) > maxLocale {
 		return otherwise
@@ -34,7 +34,7 @@ func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	return otherwise
 }
 
-// normalLocale is the spelling in which locales are compared.
+// normalLocale returns the spelling in which locales are compared.
 func normalLocale(locale string) string {
 	return strings.ReplaceAll(strings.ToLower(locale), "_", "-")
 }

@@ -65,8 +65,8 @@ func (r Request) checkSubject(subject string) error {
 	return nil
 }
 
-// variable is the field that varies most, and so is at fault where a request does not suit the
-// template. Codes are tried at their bounds at the start.
+// variable returns the field that varies most, and so is at fault where a request does not suit
+// the template. Codes are tried at their bounds at the start.
 func (r Request) variable() string {
 	if len(r.Data) > 0 {
 		return "data"
@@ -87,5 +87,5 @@ type Error struct {
 	Reason string // finishes the sentence that the field begins
 }
 
-// Error is one sentence.
+// Error returns one sentence.
 func (e *Error) Error() string { return e.Field + " " + e.Reason }

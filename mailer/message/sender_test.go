@@ -60,8 +60,7 @@ func TestSender_Name_QuotedOrEncoded(t *testing.T) {
 func TestCompose_EncodedHeaders_Folded(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		name, subject := strings.Repeat("é", n), strings.TrimSpace(strings.Repeat("验证码 é ", n/2))
-		composer := newComposer(t, name+" <no-reply@acme.example>", files(
-			"own/en/subject.txt", "{{.Data.subject}}", "own/en/text.txt", "{{.Code}}", "own/en/body.html", "{{.Code}}"))
+		composer := newComposer(t, name+" <no-reply@acme.example>", own("{{.Data.subject}}", "{{.Code}}", "{{.Code}}"))
 		request := sampleRequest(t)
 		request.Template, request.Data = "own", map[string]string{"subject": subject + "."}
 		made := must(composer.Compose(request))(t)

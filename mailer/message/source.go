@@ -124,10 +124,10 @@ func (s sources) inheritExpiry() {
 	}
 }
 
-// digest is of all files; fmt prints maps in order.
+// digest hashes all files; fmt prints maps in order.
 func (s sources) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", s)) }
 
-// plainPathError is path and cause in the form of the other errors here.
+// plainPathError formats path and cause as the other errors here.
 func plainPathError(err error) error {
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", failed.Path, failed.Err)

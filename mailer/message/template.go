@@ -51,9 +51,9 @@ type fields struct {
 // name/locale/{subject.txt,text.txt,body.html,expires.txt} and may be nil. Every template
 // must have the default locale.
 //
-// Each template is rendered with sample data, and for its sender by NewComposer, so that a
-// mistake prevents startup and not a mail. The error is one line that names the file, and
-// the line where there is one.
+// Each template is rendered with sample data, and for its sender by NewComposer, so that a mistake
+// prevents startup rather than an email. The error is one line that names the file, and the line
+// where there is one.
 func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 	sources := sources{}
 	builtin, err := fs.Sub(builtinTemplates, "templates")
@@ -113,7 +113,7 @@ func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName))
 // Locales lists the locales of a template, sorted and in lower case.
 func (t *Templates) Locales(name string) []string { return slices.Sorted(maps.Keys(t.byName[name])) }
 
-// find returns the template of a name in the locale nearest to the one asked for, or nil.
+// find returns the template of a name in the locale nearest to the requested one, or nil.
 func (t *Templates) find(name, locale string) *template {
 	if name == "" {
 		name = DefaultTemplate
@@ -199,7 +199,7 @@ func (t *template) render(f fields, expiresInMS int64) (content, error) {
 
 var noEntry = regexp.MustCompile(`map has no entry for key "(\w+)"`)
 
-// missingKey is the key of .Data that a template needed and did not find, or nothing.
+// missingKey returns the key of .Data that a template needed and did not find, or nothing.
 // missingkey=error reports it in its text alone.
 func missingKey(err error) string {
 	if err == nil {
@@ -218,7 +218,7 @@ type duration struct {
 	Unit  string
 }
 
-// durationIn is a time in the largest unit of which there are two or more, or exactly one.
+// durationIn returns a time in the largest unit of which there are two or more, or exactly one.
 // It rounds down, so that an email never promises more time than there is, but not to nothing.
 // Without an expiry it is zero.
 func durationIn(ms int64) duration {

@@ -30,6 +30,11 @@ func files(pairs ...string) fstest.MapFS {
 	return made
 }
 
+// own is a template of that name.
+func own(subject, text, body string) fstest.MapFS {
+	return files("own/en/subject.txt", subject, "own/en/text.txt", text, "own/en/body.html", body)
+}
+
 // invite is a whole template, but for its expires.txt, with changes over it.
 func invite(changes ...string) fstest.MapFS {
 	made := files(

@@ -21,9 +21,9 @@ type budget struct {
 // usefulTime is ample for connecting to a distant relay and handing it an email.
 const usefulTime = time.Second
 
-// newBudget is for a send that comes now and ends with either context, or when the time is up.
-// With less than a second left, or a tenth of what it came with, nothing is begun. The caller
-// calls release at its end.
+// newBudget starts the budget of a send, which ends with either context or when its time is up.
+// Nothing is begun with less than a second, or a tenth of the whole, left. The caller calls release
+// at the end.
 func newBudget(ctx, life context.Context, whole time.Duration) (b budget, release func()) {
 	now := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, now.Add(whole))

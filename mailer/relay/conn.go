@@ -49,11 +49,11 @@ var (
 	errInjection  = errors.New("the relay sent clear text after its STARTTLS reply, which may be an attack")
 )
 
-// dial connects, secures, greets and logs in. Whatever goes wrong is trouble of the relay
-// and not of the email: the outcome is always Unavailable.
+// dial connects, secures, greets and logs in. Any failure is the relay's and not the email's: the
+// outcome is always Unavailable.
 func (r *relay) dial(b budget) (*conn, *Error) {
 	c := &conn{relay: r, budget: b, asked: time.Now()}
-	dialer := net.Dialer{Timeout: r.options.limits.connect}
+	dialer := net.Dialer{Timeout: r.options.limits.Connect}
 	socket, err := dialer.DialContext(b.ctx, "tcp", r.name)
 	if err != nil {
 		return nil, c.lost(StepConnect, err)
@@ -118,7 +118,7 @@ func (c *conn) introduce() *Error {
 }
 
 func (c *conn) secure() *Error {
-	if err := c.arm(c.relay.options.limits.connect); err != nil {
+	if err := c.arm(c.relay.options.limits.Connect); err != nil {
 		return c.lost(StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, c.relay.tls)
@@ -171,7 +171,7 @@ func (c *conn) expect(step Step, want int, line ...string) *Error {
 
 // ask sends a line, if there is one, and reads the reply.
 func (c *conn) ask(line ...string) (int, error) {
-	if err := c.arm(c.relay.options.limits.command); err != nil {
+	if err := c.arm(c.relay.options.limits.Command); err != nil {
 		return 0, err
 	}
 	if err := c.say(line...); err != nil {
@@ -207,9 +207,9 @@ func (c *conn) arm(most time.Duration) error {
 	return c.budget.ctx.Err() // asked after the deadline is set, which may have undone what enter did
 }
 
-// lost is the failure of a connection that broke before the email was handed over. With PIPELINING
-// the relay may hold the answer to MAIL back until it has that to RCPT, which may wait for the
-// recipient's own server.
+// lost returns the failure of a connection that broke before the email was handed over. With
+// PIPELINING the relay may hold the answer to MAIL back until it has that to RCPT, which may wait
+// for the recipient's own server.
 func (c *conn) lost(step Step, err error) *Error {
 	c.state = broken
 	outcome := Unavailable
@@ -219,7 +219,7 @@ func (c *conn) lost(step Step, err error) *Error {
 	return &Error{Outcome: outcome, Relay: c.relay.name, Step: step, Err: c.budget.cause(c.asked, err)}
 }
 
-// refused is the relay's refusal.
+// refused returns the relay's refusal.
 func (c *conn) refused(step Step, code int) *Error {
 	reply := newReply(code, c.in.text)
 	return &Error{Outcome: reply.outcome(step), Relay: c.relay.name, Step: step, Reply: reply}

@@ -13,15 +13,15 @@ import (
 type Outcome string
 
 const (
-	// Rejected: the relay refused this email or its recipient for good (5xx). A refusal of
-	// us, of our sender or of our quota is Unavailable.
+	// Rejected: the relay refused this email or its recipient for good (5xx). A refusal of this
+	// server, its sender or its quota is Unavailable.
 	Rejected Outcome = "rejected"
-	// Unavailable: the email certainly never left. Every relay was down, slow or
-	// misconfigured, said 4xx, or refused us or our sender.
+	// Unavailable: the email certainly never left. Every relay was down, slow or misconfigured,
+	// said 4xx, or refused this server or its sender.
 	Unavailable Outcome = "unavailable"
-	// Deferred: the email certainly never left, and each relay that was asked came as far as
-	// the recipient. A visitor can bring that about by naming a domain that does not exist,
-	// so it need not be trouble of a relay.
+	// Deferred: the email certainly never left, and each relay that was asked came as far as the
+	// recipient. A visitor can cause that with a domain that does not exist, so it says nothing
+	// against a relay.
 	Deferred Outcome = "deferred"
 	// Unknown: the last octet of the email may have gone out and no answer came. The email
 	// may have been delivered, so sending it again could deliver it twice.
@@ -59,7 +59,7 @@ type Reply struct {
 	Message  string
 }
 
-// String is the code and the enhanced code.
+// String returns the code and the enhanced code.
 func (r Reply) String() string {
 	if r.Enhanced == "" {
 		return strconv.Itoa(r.Code)
@@ -70,13 +70,13 @@ func (r Reply) String() string {
 // LogValue keeps the relay's text out of logs.
 func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// Receipt says that a relay took responsibility for a mail.
+// Receipt says that a relay took responsibility for an email.
 type Receipt struct {
 	Relay string // host:port
 	Reply Reply  // to the final dot; the text often names the queue entry
 }
 
-// Error is why an email was not accepted. Its text names the relay and the step, never an
+// Error says why an email was not accepted. Its text names the relay and the step, never an
 // address or a secret.
 type Error struct {
 	Outcome    Outcome

@@ -47,8 +47,8 @@ func atOnce(mechanism, response string) []string {
 	return []string{line}
 }
 
-// loginByToken is SASL XOAUTH2. A relay that refuses a token may say why in a 334, and its
-// refusal follows after an empty line.
+// loginByToken authenticates by SASL XOAUTH2. A relay that refuses a token may say why in a 334,
+// and its refusal follows after an empty line.
 func (c *conn) loginByToken(user string) *Error {
 	if !slices.Contains(c.offers.auth, "XOAUTH2") {
 		return c.lost(StepAUTH, errors.New(oneLine("the relay does not offer AUTH XOAUTH2, but AUTH "+strings.Join(c.offers.auth, " "))))

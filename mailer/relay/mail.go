@@ -20,9 +20,9 @@ func (c *conn) begin(from, to address.Address) (first *Error) {
 	c.state = begun
 	atOnce := c.offers.pipelining
 	for i, step := range steps {
-		timeout := c.relay.options.limits.command
+		timeout := c.relay.options.limits.Command
 		if step == StepRCPT {
-			timeout = c.relay.options.limits.rcpt
+			timeout = c.relay.options.limits.RCPT
 		}
 		err := c.arm(timeout)
 		switch {
@@ -82,7 +82,7 @@ func (c *conn) send(text []byte) (*Reply, *Error) {
 	if c.offers.size > 0 && len(text) > c.offers.size {
 		return nil, c.lost(StepContent, errTooBig) // and broken: the relay waits for a text
 	}
-	if err := c.arm(c.relay.options.limits.finalDot); err != nil {
+	if err := c.arm(c.relay.options.limits.FinalDot); err != nil {
 		return nil, c.lost(StepContent, err)
 	}
 	c.out = stuff(c.out[:0], text)

@@ -70,7 +70,7 @@ func isTokenServer(server *url.URL) bool {
 const (
 	mostTokenBytes = 8 << 10         // what fits into a line of AUTH, which is 12,288 at most
 	unsaidToken    = 5 * time.Minute // where the server does not say how long it is valid
-	tokenLeeway    = time.Minute     // before its end another is asked for
+	tokenLeeway    = time.Minute     // another is requested this long before its end
 )
 
 // tokens keeps the token of a grant and asks for another when it is no longer valid. One send
@@ -135,8 +135,8 @@ func (t *tokens) ask(ctx context.Context) (string, error) {
 	return t.token, nil
 }
 
-// refused says that the relay would not have this token, so that another is asked for next
-// time, unless one is already. How often that is, the relay's circuit breaker bounds.
+// refused notes that the relay rejected this token, so that another is requested next time, unless
+// it already was. How often that is, the relay's circuit breaker bounds.
 func (t *tokens) refused(token string) {
 	select {
 	case t.asking <- struct{}{}:
@@ -168,7 +168,7 @@ func (t *tokens) refusal(ctx context.Context, err error) error {
 	return errors.New("it does not answer, or its answer has no usable token")
 }
 
-// words are the token server's own, unless a secret or an address may be among them.
+// words returns the token server's own, unless a secret or an address may be among them.
 func (t *tokens) words(answer *oauth2.RetrieveError) string {
 	said := oneLine(strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": "))
 	if said == "" {

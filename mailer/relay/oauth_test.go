@@ -2,9 +2,7 @@ package relay_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,17 +15,12 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// withOAuth is a relay's URL, with a token server's file in place of the password.
-func withOAuth(t *testing.T, text string, tokens *mailtest.TokenServer) string {
-	t.Helper()
-	u := must(url.Parse(text))(t)
-	u.User = url.User("mailgate")
-	u.RawQuery += "&oauth=" + url.QueryEscape(tokens.File(t))
-	return u.String()
+// oauth is address with a token server's file in place of the password.
+func (tr trust) oauth(t *testing.T, scheme, host string, tokens *mailtest.TokenServer) string {
+	return tr.address(scheme, url.User("mailgate"), host) + "&oauth=" + url.QueryEscape(tokens.File(t))
 }
 
 // numbered gives token-1, token-2 and so on, each good for an hour.
@@ -50,10 +43,11 @@ func told(token string) string {
 func TestExim_Tokens_Accepted(t *testing.T) {
 	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
 	server := mailtest.Start(t, mailtest.Options{})
-	for token, relayURL := range map[string]string{"ya29.short": server.STARTTLS(), long: server.SMTPS()} {
+	tr := trust{file: server.CA}
+	for token, where := range map[string][2]string{"ya29.short": {"smtp", server.Addr}, long: {"smtps", server.SecureAddr}} {
 		server.TakeToken(t, token)
 		tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) })
-		mustSend(t, newRelays(t, steady(), withOAuth(t, relayURL, tokens)), letter())
+		mustSend(t, newRelays(t, steady(), tr.oauth(t, where[0], where[1], tokens)), letter())
 	}
 	for _, mail := range server.Mails(t) {
 		if received, _ := arrived(t, mail.Text); !strings.Contains(received, "esmtpsa") {
@@ -67,7 +61,7 @@ func TestExim_Tokens_Accepted(t *testing.T) {
 func TestXOAUTH2_Challenge_Answered(t *testing.T) {
 	tr := newTrust(t)
 	s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: fault.Challenge, Times: 1})
-	relays := newRelays(t, steady(), withOAuth(t, tr.address("smtp", "", s), mailtest.StartTokens(t, numbered)))
+	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), mailtest.StartTokens(t, numbered)))
 	_, err := send(t.Context(), relays, letter())
 	checkFailure(t, err, relay.Unavailable, relay.StepAUTH, &relay.Reply{Code: 535, Enhanced: "5.7.8", Message: "not with this token"})
 	mustSend(t, relays, letter())
@@ -97,9 +91,8 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, spare := play(t, fault.Script{TLS: tr.good()}), play(t, fault.Script{})
-			var well atomic.Bool
 			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
-				if well.Load() {
+				if n > 2 {
 					numbered(w, n)
 					return
 				}
@@ -108,9 +101,9 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			var log bytes.Buffer
 			var now atomic.Int64
 			o := steady()
-			o.Command, o.Now, o.Failures, o.Cooldown = ample, now.Load, 2, time.Second
+			o.Command, o.Now, o.Breaker.Failures, o.Breaker.Cooldown = ample, now.Load, 2, time.Second
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens), plain(spare))
+			relays := newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens), plain(spare))
 			for range 3 {
 				mustSend(t, relays, letter())
 			}
@@ -118,66 +111,12 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			if said := log.String(); strings.Count(said, want) != 2 || strings.Count(said, "step=AUTH") != 2 {
 				t.Errorf("the log says\n%s\nwant twice %q", said, want)
 			}
-			well.Store(true)
 			now.Add(1000)
 			mustSend(t, relays, letter())
 			if len(s.Mails()) != 1 || len(spare.Mails()) != 3 || relays.Stats()[0].CircuitOpen {
 				t.Errorf("%d and %d emails, %+v", len(s.Mails()), len(spare.Mails()), relays.Stats()[0])
 			}
 		})
-	}
-}
-
-// An email whose own time ends while its token is asked for ends then, and tells nothing of
-// the relay; and so it is when all is cut off.
-func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
-	t.Parallel()
-	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good()})
-	tokens := mailtest.StartTokens(t, mailtest.Hang)
-	o := steady()
-	o.Failures = 1
-	relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens))
-	for own := patience; len(tokens.Asked()) < 2; own *= 2 { // until it is enough to come to the token server
-		before := len(tokens.Asked())
-		ctx, cancel := context.WithTimeout(t.Context(), own)
-		_, err := send(ctx, relays, letter())
-		cancel()
-		if len(tokens.Asked()) == before {
-			continue
-		}
-		if checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("err = %v", err)
-		}
-	}
-	if relays.Stats()[0].CircuitOpen {
-		t.Error("the relay is left alone for that")
-	}
-	failed := make(chan error, 1)
-	go func() {
-		_, err := send(t.Context(), relays, letter())
-		failed <- err
-	}()
-	servertest.Eventually(t, "a token is waited for", func() bool { return len(tokens.Asked()) > 2 })
-	now, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := relays.Close(now); !errors.Is(err, context.Canceled) {
-		t.Errorf("Close: %v", err)
-	}
-	checkOutcome(t, <-failed, relay.Unavailable)
-}
-
-// Many connections that are opened at a time have one token.
-func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
-	t.Parallel()
-	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good(), At: fault.Dot, Kind: fault.Silence}) // so that none is used twice
-	tokens := mailtest.StartTokens(t, numbered)
-	o := steady()
-	o.MaxConns, o.FinalDot = 32, patience
-	sendAtOnce(t, newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens)), 32)
-	if conns, asked := len(s.Received()), len(tokens.Asked()); conns != 32 || asked != 1 {
-		t.Errorf("%d connections, and the token server was asked %d times; want 32 and 1", conns, asked)
 	}
 }
 
@@ -189,7 +128,7 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind})
 			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) })
-			checkSecret(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens),
+			checkSecret(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens),
 				mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20])
 		})
 	}

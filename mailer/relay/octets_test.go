@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"testing"
 	"time"
@@ -18,44 +19,37 @@ var errCut = errors.New("the connection is cut")
 // cutConn passes so many octets on and then fails.
 type cutConn struct {
 	net.Conn
-	left int // negative: all
+	left int
 }
 
 func (c *cutConn) Write(p []byte) (int, error) {
-	if c.left < 0 {
-		return c.Conn.Write(p)
-	}
 	n := min(c.left, len(p))
 	c.left -= n
-	if n < len(p) {
-		if n > 0 {
-			_, _ = c.Conn.Write(p[:n])
-		}
-		_ = c.Conn.Close()
-		return n, errCut
+	if n == len(p) {
+		return c.Conn.Write(p)
 	}
-	return c.Conn.Write(p)
+	if n > 0 {
+		_, _ = c.Conn.Write(p[:n])
+	}
+	_ = c.Conn.Close()
+	return n, errCut
 }
 
 // commitCut sends a text over a connection that is cut after so many octets, and returns the
 // outcome and what arrived.
-func commitCut(t *testing.T, text []byte, after int, secure *tls.Config, trust *tls.Config) (Outcome, []byte) {
+func commitCut(t *testing.T, text []byte, after int, secure, trust *tls.Config) (Outcome, []byte) {
 	t.Helper()
-	wire := stuff(nil, text)
 	here, there := net.Pipe()
-	cut := &cutConn{Conn: here, left: -1}
-	arrived := make(chan []byte, 1)
+	cut := &cutConn{here, math.MaxInt}
 	var server, stream net.Conn = there, cut
 	if secure != nil {
 		server, stream = tls.Server(there, secure), tls.Client(cut, trust)
 	}
+	arrived := make(chan []byte, 1)
 	go func() {
-		if encrypted, ok := server.(*tls.Conn); ok {
-			_ = encrypted.Handshake()
-		}
-		got := make([]byte, len(wire))
-		n, _ := io.ReadFull(server, got)
-		_ = there.Close() // without an answer
+		got := make([]byte, len(stuff(nil, text)))
+		n, _ := io.ReadFull(server, got) // the first read shakes hands
+		_ = there.Close()                // without an answer
 		arrived <- got[:n]
 	}()
 	if encrypted, ok := stream.(*tls.Conn); ok {

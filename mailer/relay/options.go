@@ -43,25 +43,25 @@ type Hooks struct {
 
 // limits are constants of the product, which tests change.
 type limits struct {
-	waiting  int           // sends that wait for a connection; half of them to one domain
-	idle     time.Duration // a connection is kept unused
-	connect  time.Duration // the TCP connection, and the TLS handshake
-	command  time.Duration // the banner, and each command with its whole answer
-	rcpt     time.Duration // RCPT: a relay may ask the recipient's own server, which a visitor chooses
-	finalDot time.Duration // the text and the answer to its final dot; after it the outcome is Unknown
-	breaker  breaker.Rule  // see health for what counts as a failure
-	now      func() int64  // the clock of all but the deadlines, in Unix milliseconds
+	Waiting  int           // sends that wait for a connection; half of them to one domain
+	Idle     time.Duration // a connection is kept unused
+	Connect  time.Duration // the TCP connection, and the TLS handshake
+	Command  time.Duration // the banner, and each command with its whole answer
+	RCPT     time.Duration // RCPT: a relay may ask the recipient's own server, which a visitor chooses
+	FinalDot time.Duration // the text and the answer to its final dot; after it the outcome is Unknown
+	Breaker  breaker.Rule  // see health for what counts as a failure
+	Now      func() int64  // the clock of all but the deadlines, in Unix milliseconds
 }
 
 var standard = limits{
-	waiting:  1024,
-	idle:     30 * time.Second,
-	connect:  5 * time.Second,
-	command:  10 * time.Second,
-	rcpt:     5 * time.Second,
-	finalDot: 20 * time.Second,
-	breaker:  breaker.Rule{Failures: 5, Cooldown: 5 * time.Second, MaxCooldown: 2 * time.Minute},
-	now:      func() int64 { return time.Now().UnixMilli() },
+	Waiting:  1024,
+	Idle:     30 * time.Second,
+	Connect:  5 * time.Second,
+	Command:  10 * time.Second,
+	RCPT:     5 * time.Second,
+	FinalDot: 20 * time.Second,
+	Breaker:  breaker.Rule{Failures: 5, Cooldown: 5 * time.Second, MaxCooldown: 2 * time.Minute},
+	Now:      func() int64 { return time.Now().UnixMilli() },
 }
 
 func (o Options) withDefaults() Options {

@@ -19,7 +19,7 @@ type pool struct {
 	open  int            // slots taken: idle, in use, being dialed
 	inUse map[string]int // slots by recipient domain
 	queue []*waiter
-	// The relay refused one connection more than this; it is believed for a while.
+	// The relay refused one connection more than this. It is assumed to for a while.
 	lowerLimit int
 	lowerUntil int64
 }
@@ -45,7 +45,7 @@ func (p *pool) take(ctx context.Context, until time.Time, domain string) (*conn,
 			waiting++
 		}
 	}
-	if most := p.options.limits.waiting; len(p.queue) >= most || waiting >= half(most) {
+	if most := p.options.limits.Waiting; len(p.queue) >= most || waiting >= half(most) {
 		p.mu.Unlock()
 		return nil, busy(time.Second)
 	}
@@ -89,7 +89,7 @@ func (p *pool) free(domain string) bool {
 }
 
 func (p *pool) limit() int {
-	if p.options.limits.now() < p.lowerUntil {
+	if p.options.limits.Now() < p.lowerUntil {
 		return min(p.options.MaxConns, p.lowerLimit)
 	}
 	return p.options.MaxConns
@@ -139,9 +139,9 @@ func (p *pool) release(c *conn, domain string) {
 		p.open--
 	default:
 		if c.kept {
-			c.idle.Reset(p.options.limits.idle)
+			c.idle.Reset(p.options.limits.Idle)
 		} else {
-			c.kept, c.idle = true, time.AfterFunc(p.options.limits.idle, func() { p.expire(c) })
+			c.kept, c.idle = true, time.AfterFunc(p.options.limits.Idle, func() { p.expire(c) })
 		}
 		p.idle = append(p.idle, c)
 	}
@@ -160,8 +160,8 @@ func (p *pool) expire(c *conn) {
 }
 
 // limitReached notes that the relay would not have one more connection, and reports whether there
-// are others to wait for. The limit is believed for a cooldown only: the others may be on
-// their way to being refused, too, by trouble of a moment.
+// are others to wait for. The limit is believed for a cooldown only: the others may be about to be
+// refused, too, by a passing failure.
 func (p *pool) limitReached() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *pool) limitReached() bool {
 		return false
 	}
 	p.lowerLimit = max(1, min(p.open, p.limit())-1)
-	p.lowerUntil = p.options.limits.now() + p.options.limits.breaker.Cooldown.Milliseconds()
+	p.lowerUntil = p.options.limits.Now() + p.options.limits.Breaker.Cooldown.Milliseconds()
 	return true
 }
 

@@ -7,7 +7,7 @@ type subject int
 
 const (
 	aboutMail    subject = iota // this email or its recipient
-	aboutUs                     // any email of ours: policy, quota, sender
+	aboutUs                     // any email from this server: policy, quota, sender
 	aboutCommand                // the command, whatever the recipient
 	aboutLoad                   // other connections that are sending
 )
@@ -61,7 +61,7 @@ func matchesEnhanced(code, want string) bool {
 	return want == "" || code == want || strings.HasSuffix(want, ".") && strings.HasPrefix(code, want)
 }
 
-// outcome is that of a refusal. Before a recipient is named even a 5xx is not about the mail.
+// outcome returns the outcome of a refusal. Before RCPT even a 5xx is not about the email.
 func (r Reply) outcome(step Step) Outcome {
 	about := r.about()
 	switch {
@@ -80,8 +80,8 @@ func (r Reply) outcome(step Step) Outcome {
 // its next queue run, half an hour later.
 const eximMails = 10
 
-// mostMails is how many emails to send over one connection, by the relay's banner; 0 is any
-// number.
+// mostMails returns how many emails to send over one connection, by the relay's banner; 0 is
+// any number.
 func mostMails(banner string) int {
 	if strings.Contains(banner, " Exim ") {
 		return eximMails

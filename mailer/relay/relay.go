@@ -32,11 +32,11 @@ func newRelay(url URL, o Options) *relay {
 	}}
 	if url.login != nil {
 		if oauth := url.login().oauth; oauth != nil {
-			r.tokens = newTokens(*oauth, o.limits.command, o.limits.now)
+			r.tokens = newTokens(*oauth, o.limits.Command, o.limits.Now)
 		}
 	}
 	r.pool = &pool{options: o, inUse: map[string]int{}}
-	r.circuit = breaker.NewCircuit(o.limits.breaker, o.limits.now, func(open bool) {
+	r.circuit = breaker.NewCircuit(o.limits.Breaker, o.limits.Now, func(open bool) {
 		if open {
 			r.log.Warn("relay circuit breaker opened")
 		} else {
@@ -48,7 +48,7 @@ func newRelay(url URL, o Options) *relay {
 }
 
 // usable reports whether the circuit lets an email pass.
-func (r *relay) usable() bool { return r.circuit.Rest() == 0 }
+func (r *relay) usable() bool { return r.circuit.Wait() == 0 }
 
 func (r *relay) circuitOpen(ms int64) *Error {
 	return &Error{Outcome: Unavailable, Relay: r.name, RetryAfter: time.Duration(ms) * time.Millisecond, Err: errOpen}
@@ -67,11 +67,11 @@ func (e *Error) overLimit() bool {
 	return e.Step == StepBanner || e.Step == StepEHLO || e.Step == StepAUTH || e.Reply.about() == aboutLoad
 }
 
-// health is what a try tells about the relay, by the step at which it failed. What a
-// recipient can bring about is held against no relay: a failure at RCPT means that MAIL
-// was answered well. Nor is a send that ran out of its own time, or one connection more
-// than the relay takes. Silence at DATA or after the final dot is: that a recipient's server
-// is behind it cannot be told from a relay that hangs.
+// health returns what an attempt tells about the relay, by the step at which it failed. Failures
+// that a recipient can cause do not count: a failure at RCPT means that MAIL was answered well. Nor
+// is a send that ran out of its own time, or one connection more than the relay takes. Silence at
+// DATA or after the final dot is: that a recipient's server is behind it cannot be told from a
+// relay that hangs.
 func health(ctx context.Context, failure *Error) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
@@ -89,7 +89,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	return breaker.Failed
 }
 
-// report logs a try that failed.
+// report logs a failed attempt.
 func (r *relay) report(to address.Address, failure *Error) {
 	level := slog.LevelWarn
 	if failure.Outcome == Rejected {

@@ -92,7 +92,7 @@ type Stats struct {
 	CircuitOpen bool // its circuit breaker is open
 }
 
-// Stats are the figures of every relay, in order.
+// Stats returns the figures of every relay, in order.
 func (r *Relays) Stats() []Stats {
 	stats := make([]Stats, len(r.relays))
 	for i, relay := range r.relays {

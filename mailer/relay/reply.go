@@ -88,7 +88,7 @@ func splitReplyLine(line []byte) (code int, more bool, text []byte, ok bool) {
 // mostReplyText is how much of a relay's text is passed on.
 const mostReplyText = 512
 
-// oneLine is text of a relay as it may be shown: printable, on one line.
+// oneLine makes a relay's text printable and puts it on one line.
 func oneLine(text string) string {
 	first := strings.ToValidUTF8(text[:min(len(text), mostReplyText)], "")
 	return strings.Map(func(c rune) rune {

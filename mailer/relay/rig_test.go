@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -36,31 +38,30 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// mail is what the tests send.
-type mail struct {
-	From, To string
-	Bytes    []byte
-}
-
-func letter() mail {
-	return mail{
-		From: "no-reply@acme.example",
-		To:   "recipient@secret.example",
+// letter is what the tests send.
+func letter() message.Message {
+	return message.Message{
+		From: parse("no-reply@acme.example"),
+		To:   parse("recipient@secret.example"),
 		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: recipient@secret.example\r\n" +
 			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
 	}
 }
 
 // to is a letter to this domain.
-func to(domain string) mail {
+func to(domain string) message.Message {
 	m := letter()
-	m.To = "recipient@" + domain
+	m.To = parse("recipient@" + domain)
 	return m
 }
 
-func parse(t testing.TB, text string) address.Address {
-	t.Helper()
-	return must(address.Parse(text, address.Identity{}))(t)
+// parse is for addresses that a test has made.
+func parse(text string) address.Address {
+	parsed, err := address.Parse(text, address.Identity{})
+	if err != nil {
+		panic(err)
+	}
+	return parsed
 }
 
 func must[T any](value T, err error) func(testing.TB) T {
@@ -81,10 +82,9 @@ type settings struct {
 
 // steady are settings under which neither time nor the breaker decides.
 func steady() settings {
-	return settings{
-		relay.Options{MaxConns: 4, Deadline: 2 * hanging},
-		relay.Limits{Connect: hanging, Command: hanging, RCPT: hanging, FinalDot: hanging, Failures: 1000},
-	}
+	o := settings{relay.Options{MaxConns: 4, Deadline: 2 * hanging}, relay.Standard}
+	o.Connect, o.Command, o.RCPT, o.FinalDot, o.Breaker.Failures = hanging, hanging, hanging, hanging, 1000
+	return o
 }
 
 // facing is steady, but for the one timeout that this fault must run into.
@@ -136,20 +136,22 @@ func play(t testing.TB, script fault.Script) *fault.Server {
 }
 
 // send is one email from Begin to Commit.
-func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, error) {
-	from, badFrom := address.Parse(m.From, address.Identity{})
-	to, badTo := address.Parse(m.To, address.Identity{})
-	if err := errors.Join(badFrom, badTo); err != nil {
-		return relay.Receipt{}, err
-	}
-	tx, err := relays.Begin(ctx, from, to)
+func send(ctx context.Context, relays *relay.Relays, m message.Message) (relay.Receipt, error) {
+	tx, err := relays.Begin(ctx, m.From, m.To)
 	if err != nil {
 		return relay.Receipt{}, err
 	}
 	return tx.Commit(m.Bytes)
 }
 
-func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {
+// checkSend sends one email, and checks what comes of it.
+func checkSend(t testing.TB, ctx context.Context, r *relay.Relays, m message.Message, want relay.Outcome) {
+	t.Helper()
+	_, err := send(ctx, r, m)
+	checkOutcome(t, err, want)
+}
+
+func mustSend(t testing.TB, r *relay.Relays, m message.Message) relay.Receipt {
 	t.Helper()
 	return must(send(t.Context(), r, m))(t)
 }
@@ -186,25 +188,18 @@ func checkFailure(t *testing.T, err error, outcome relay.Outcome, step relay.Ste
 	}
 }
 
+var (
+	emailText = regexp.MustCompile(`(?s)From: .*?(\r\n\.\r\n|$)`)
+	verb      = regexp.MustCompile(`(?m)^\S+`)
+)
+
 // heardBy returns the verbs that a relay heard, connection by connection, and the email's text
 // as TEXT.
 func heardBy(s *fault.Server) string {
 	var all []string
 	for _, heard := range s.Received() {
-		var verbs []string
-		text := false
-		for line := range strings.Lines(string(heard)) {
-			verb, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-			switch {
-			case text:
-				text = verb != "."
-			case strings.HasSuffix(verb, ":"):
-				text, verbs = true, append(verbs, "TEXT")
-			default:
-				verbs = append(verbs, verb)
-			}
-		}
-		all = append(all, strings.Join(verbs, " "))
+		heard = emailText.ReplaceAll(heard, []byte("TEXT\r\n"))
+		all = append(all, strings.Join(verb.FindAllString(string(heard), -1), " "))
 	}
 	return strings.Join(all, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,11 +29,21 @@ func (t *tokens) mustGet(tb testing.TB, want string) {
 	}
 }
 
-// What is asked for, with a client's own credentials and with a refresh token.
+// What is asked for, with a client's own credentials and with a refresh token; once for all who
+// want the token at that time.
 func TestTokens_Ask_Form(t *testing.T) {
 	server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) { mailtest.GiveToken(w, "token", 3600) })
-	tokensOf(t, server.Text(), func() int64 { return 0 }).mustGet(t, "token")
-	tokensOf(t, server.Text()+"refresh_token: "+mailtest.RefreshToken, func() int64 { return 0 }).mustGet(t, "token")
+	for _, more := range []string{"", "refresh_token: " + mailtest.RefreshToken} {
+		tokens := tokensOf(t, server.Text()+more, func() int64 { return 0 })
+		var group sync.WaitGroup
+		for range 32 {
+			group.Go(func() { tokens.mustGet(t, "token") })
+		}
+		group.Wait()
+	}
+	if n := len(server.Asked()); n != 2 {
+		t.Fatalf("the token server was asked %d times", n)
+	}
 	for i, want := range []map[string]string{
 		{"grant_type": "client_credentials", "refresh_token": ""},
 		{"grant_type": "refresh_token", "refresh_token": mailtest.RefreshToken},

@@ -34,7 +34,7 @@ type Tx struct {
 // tries the relays in order. With another to try, an email waits for a connection for a third
 // of its time. The error is an *Error whose Outcome is never Unknown.
 //
-// All until the end of Commit takes until ctx ends or Options.Deadline has passed, at most.
+// Begin and Commit together end when ctx ends or Options.Deadline has passed.
 func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
 	if !r.enter() {
 		return nil, &Error{Outcome: Unavailable, Err: errClosed}
@@ -96,8 +96,8 @@ func (tx *Tx) next() *Error {
 func (tx *Tx) ask(until time.Time) *Error {
 	r := tx.relay
 	tx.began, tx.conn = time.Now(), nil
-	if rest := r.circuit.Rest(); rest > 0 {
-		return r.circuitOpen(rest)
+	if wait := r.circuit.Wait(); wait > 0 {
+		return r.circuitOpen(wait)
 	}
 	var failure *Error
 	if tx.conn, failure = r.pool.take(tx.budget.ctx, until, tx.to.Domain()); failure != nil {

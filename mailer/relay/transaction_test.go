@@ -1,16 +1,20 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -33,7 +37,7 @@ func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
 			t.Errorf("%s: receipt %+v", name, receipt)
 		}
 		kept := s.List()
-		if got := kept[len(kept)-1]; string(got.Raw) != text || got.From != m.From || len(got.To) != 1 || got.To[0] != m.To {
+		if got := kept[len(kept)-1]; string(got.Raw) != text || got.From != m.From.String() || len(got.To) != 1 || got.To[0] != m.To.String() {
 			t.Errorf("%s: arrived %q from %s to %v", name, got.Raw, got.From, got.To)
 		}
 	}
@@ -73,11 +77,11 @@ func TestCommit_Unsendable_Refused(t *testing.T) {
 // against the relay; after Commit, Abort does nothing.
 func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o := steady()
-	o.Failures = 1
+	o.Breaker.Failures = 1
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
 	begin := func() *relay.Tx {
-		return must(relays.Begin(t.Context(), parse(t, letter().From), parse(t, letter().To)))(t)
+		return must(relays.Begin(t.Context(), letter().From, letter().To))(t)
 	}
 	begin().Abort()
 	servertest.Eventually(t, "the aborted connection is closed", func() bool { return first.Open() == 0 })
@@ -94,11 +98,13 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 
 // A relay that had little of the time it is allowed is not blamed for its silence: else emails
 // that wait until their time is nearly up could open the breaker. One that is silent for half
-// of all the time is, also where a send may not take as long as one step may.
+// of all the time is, also where a send may not take as long as one step may. Its token server's
+// silence is its own.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 	t.Parallel()
+	tr := newTrust(t)
 	for _, script := range []fault.Script{
-		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
+		{At: fault.Banner}, {At: fault.EHLO}, {At: fault.AUTH, TLS: tr.good()}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.Dot},
 	} {
 		script.Kind = fault.Silence
 		for name, c := range map[string]struct {
@@ -111,19 +117,23 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 			t.Run(string(script.At)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				o := steady()
-				o.Deadline, o.Failures, o.Cooldown = c.deadline, 1, time.Hour
+				o.Deadline, o.Breaker.Failures, o.Breaker.Cooldown = c.deadline, 1, time.Hour
 				s := play(t, script)
-				r := newRelays(t, o, plain(s))
+				where := plain(s)
+				if script.TLS != nil {
+					where = tr.oauth(t, "smtp", s.Addr(), mailtest.StartTokens(t, mailtest.Hang))
+				}
+				r := newRelays(t, o, where)
 				ctx, cancel := context.WithTimeout(t.Context(), c.own)
 				defer cancel()
-				_, err := send(ctx, r, letter())
 				want := relay.Unavailable
 				if script.At == fault.Dot {
 					want = relay.Unknown
 				}
-				checkOutcome(t, err, want)
-				if got := r.Stats()[0].CircuitOpen; got != c.opens || len(s.Received()) == 0 {
-					t.Errorf("the breaker is open: %v; asked %d times", got, len(s.Received()))
+				began := time.Now()
+				checkSend(t, ctx, r, letter(), want)
+				if got, took := r.Stats()[0].CircuitOpen, time.Since(began); got != c.opens || len(s.Received()) == 0 || took > hanging {
+					t.Errorf("after %v the breaker is open: %v; asked %d times", took, got, len(s.Received()))
 				}
 			})
 		}
@@ -150,13 +160,46 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 			first.Play(script)
 			ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
 			defer cancel()
-			_, err := send(ctx, r, letter())
-			checkOutcome(t, err, relay.Unavailable)
+			checkSend(t, ctx, r, letter(), relay.Unavailable)
 			if one, other := len(first.Received()), len(second.Received()); one != 1 || other != 0 {
 				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
 			}
 		})
 	}
+}
+
+var recipients = regexp.MustCompile(`(?mi)^RCPT TO:(.*)\r\n`)
+
+// FuzzWire sends an email to whatever is taken for an address and reads the octets that
+// reached the relay: one RCPT, for the canonical address and nothing beside it, and no CR or
+// LF on its own.
+func FuzzWire(f *testing.F) {
+	for _, text := range []string{
+		"Alice+x@Example.com", "a@bücher.example", "a|b`c{d}@odd.example", "/etc/passwd@odd.example", "-f@odd.example",
+		"a@b.example> ORCPT=rfc822;x", "a@b.example\r\nRCPT TO:<x@y.example>", `"a b"@c.example`, "@relay.example:a@b.example", "a,b@c.example",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		to, err := address.Parse(text, address.Identity{})
+		if err != nil {
+			return
+		}
+		server := play(t, fault.Script{})
+		m := compose(t, "Acme <no-reply@acme.example>", message.Request{To: to, Code: "123456", ID: "wire"})
+		mustSend(t, newRelays(t, steady(), plain(server)), m)
+		received := server.Received()
+		if len(received) != 1 {
+			t.Fatalf("%d connections", len(received))
+		}
+		found := recipients.FindAllSubmatch(received[0], -1)
+		if len(found) != 1 || string(found[0][1]) != "<"+to.String()+">" {
+			t.Fatalf("the recipients on the wire are %q, want %q alone", found, to.String())
+		}
+		if rest := bytes.ReplaceAll(received[0], []byte("\r\n"), nil); bytes.ContainsAny(rest, "\r\n") {
+			t.Fatalf("a CR or LF on its own in %q", received[0])
+		}
+	})
 }
 
 func ExampleRelays_Begin() {

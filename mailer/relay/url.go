@@ -185,10 +185,10 @@ func readWhole(file string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Addr is the relay's host and port.
+// Addr returns the relay's host and port.
 func (r URL) Addr() string { return net.JoinHostPort(r.host, r.port) }
 
-// String is the URL without user, password and query, but for whether there is TLS and
+// String returns the URL without user, password and query, but for whether there is TLS and
 // OAuth.
 func (r URL) String() string {
 	scheme, query := "smtp://", ""

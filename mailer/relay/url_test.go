@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -36,12 +37,8 @@ func TestParseURL_EachForm_Read(t *testing.T) {
 
 func TestParseURL_Wrong_NothingRepeated(t *testing.T) {
 	dir := t.TempDir()
-	empty := filepath.Join(dir, "empty.pem")
-	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	large := filepath.Join(dir, "large.pem")
-	if err := os.WriteFile(large, make([]byte, 3<<20), 0o600); err != nil {
+	empty, large := filepath.Join(dir, "empty.pem"), filepath.Join(dir, "large.pem")
+	if err := errors.Join(os.WriteFile(empty, []byte("no certificate"), 0o600), os.WriteFile(large, make([]byte, 3<<20), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	oauth := "oauth=" + url.QueryEscape(mailtest.StartTokens(t, numbered).File(t))

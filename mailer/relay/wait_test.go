@@ -15,8 +15,9 @@ import (
 // further than the queue, whose clock is the test's own.
 func queued(t *testing.T, o Options, waiting int) (begin func(ctx context.Context) *Error, p *pool) {
 	t.Helper()
-	o.MaxConns, o.Deadline = 1, time.Hour
-	r, err := New([]URL{{host: "relay.example"}}, o.With(Limits{Waiting: waiting}))
+	limits := standard
+	o.MaxConns, o.Deadline, o.limits, limits.Waiting = 1, time.Hour, &limits, waiting
+	r, err := New([]URL{{host: "relay.example"}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// inbox keeps the newest emails within a count and a number of octets.
-// Emails are kept as they came and read only when they are asked for.
+// inbox keeps the newest emails within a count and a number of octets. Emails are kept as they came
+// and parsed only when they are requested.
 type inbox struct {
 	maxCount, maxBytes int
 
@@ -29,7 +29,7 @@ type envelope struct {
 	raw        []byte
 }
 
-// add keeps a mail. The newest one is kept even when it alone is over the bound.
+// add keeps an email. The newest one is kept even when it alone is over the bound.
 func (b *inbox) add(e envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,8 +76,8 @@ func (b *inbox) Wait(ctx context.Context, to string) (Message, error) {
 	return b.WaitAfter(ctx, to, 0)
 }
 
-// WaitAfter is Wait for an email whose id is greater than after. An empty recipient stands for
-// any.
+// WaitAfter waits as Wait does, for an email whose id is greater than after. An empty recipient
+// matches any.
 func (b *inbox) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
 	for {
 		found, arrived := b.newest(to, after)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/smtp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,19 +123,15 @@ func TestWait_NextMail_IsReturned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := make(chan sandbox.Message, 1)
-	go func() {
-		m, err := s.WaitAfter(context.Background(), "b@acme.example", first.ID)
-		if err != nil {
-			t.Error(err)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if m, err := s.WaitAfter(t.Context(), "b@acme.example", first.ID); err != nil || m.Subject != "two" {
+			t.Errorf("waited for two, got %s, %v", m.Subject, err)
 		}
-		found <- m
-	}()
+	})
 	send(t, s, "c@acme.example", "Subject: not this\r\n\r\n")
 	send(t, s, "b@acme.example", "Subject: two\r\n\r\n")
-	if got := (<-found).Subject; got != "two" {
-		t.Errorf("waited for two, got %s", got)
-	}
+	group.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Wait(ctx, "other@acme.example"); !errors.Is(err, context.Canceled) {

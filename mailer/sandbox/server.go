@@ -25,7 +25,7 @@ type Options struct {
 	KeepBytes    int
 }
 
-// mostBytes bounds one mail. It is announced as SIZE.
+// mostBytes bounds one email. It is announced as SIZE.
 const mostBytes = 1 << 20
 
 // Server is a running sandbox, with the methods of its inbox. They may be used from any goroutine.
@@ -50,10 +50,10 @@ func Start(o Options) (s *Server, err error) {
 	return s, nil
 }
 
-// Addr is the host and port it listens on.
+// Addr returns the host and port it listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL is the relay URL for a client.
+// URL returns the relay URL for a client.
 func (s *Server) URL() string { return "smtp://" + s.Addr() + "?tls=none" }
 
 // Close stops listening and cuts what is connected. The emails can still be read.
@@ -85,7 +85,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data keeps a mail. It refuses a CR or LF on its own, which no client may send.
+// Data keeps an email. It refuses a CR or LF on its own, which no client may send.
 func (s *session) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
 	if err != nil {

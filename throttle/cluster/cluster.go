@@ -7,10 +7,9 @@
 //	...
 //	verdict, err := limiter.Take(ctx, "alice@example.com", throttle.NewID())
 //
-// One script takes each step in one piece, by the server's clock. A refusal only reads. No
-// step is repeated after an error: the caller can repeat a Take by a Policy with the same id,
-// which is charged once. If Redis hangs, a Take that it runs after
-// the caller has given up charges nothing.
+// Each step is one script, by the server's clock. A refusal only reads. No step is repeated
+// after an error: the caller can repeat a Take by a Policy with the same id, which is charged
+// once. If Redis hangs, a Take that it runs after the caller has given up charges nothing.
 //
 // Redis 6.2 or later must run with maxmemory-policy noeviction. It acknowledges a write before
 // its replicas have it, so a failover can forget the newest admissions.
@@ -48,7 +47,7 @@ var began = time.Now()
 
 // New returns the limiter that keeps the records of an algorithm under a prefix, such as
 // "myapp", in keys such as myapp:tiers:{alice@example.com}. Limiters with one prefix share
-// records if their algorithms have one form, in all processes. Give them the same windows.
+// records if their algorithms have the same Form, in all processes. Give them the same windows.
 //
 // The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
 // off. The algorithm must be one of package throttle.
@@ -70,7 +69,7 @@ func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*Li
 	}, nil
 }
 
-// timeoutOf is how long a call of the client waits for a reply.
+// timeoutOf returns how long a call of the client waits for a reply.
 func timeoutOf(client redis.UniversalClient) (time.Duration, error) {
 	switch client := client.(type) {
 	case *redis.Client:

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
@@ -26,10 +27,7 @@ var ctx = context.Background()
 func open(t testing.TB, o redisx.Options) redis.UniversalClient {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
-	client, err := redisx.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(redisx.Open(o))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -43,31 +41,19 @@ func alone(t testing.TB) (redis.UniversalClient, *redistest.Server) {
 
 func limiter(t testing.TB, client redis.UniversalClient, a throttle.Algorithm) *cluster.Limiter {
 	t.Helper()
-	l, err := cluster.New(client, "test", a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(cluster.New(client, "test", a))(t)
 }
 
 func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 	t.Helper()
-	v, err := l.Take(ctx, key, throttle.NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(l.Take(ctx, key, throttle.NewID()))(t)
 }
 
 // opener opens limiters by the suite's clock.
 func opener(client redis.UniversalClient) throttletest.Open {
 	return func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
 		t.Helper()
-		l, err := cluster.NewWithClock(client, throttle.NewID().String(), a, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return must.Get(cluster.NewWithClock(client, throttle.NewID().String(), a, now))(t)
 	}
 }
 
@@ -159,10 +145,7 @@ func TestTake_Refused_WritesNothing(t *testing.T) {
 func TestEach_OthersRecords_NotVisited(t *testing.T) {
 	client, _ := alone(t)
 	l := limiter(t, client, throttle.DefaultPolicy())
-	other, err := cluster.New(client, "test2", throttle.DefaultPolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(cluster.New(client, "test2", throttle.DefaultPolicy()))(t)
 	for _, limiter := range []throttle.Limiter{l, other, limiter(t, client, throttletest.Counters(t, "minute=1/60s")["fixed window"])} {
 		if v := take(t, limiter, mailbox); v.Sent != 1 {
 			t.Errorf("%+v", v)
@@ -177,9 +160,7 @@ func TestEach_OthersRecords_NotVisited(t *testing.T) {
 // A key that another program uses is unavailable, and the error says what to do without the key.
 func TestTake_AnotherType_SaysSo(t *testing.T) {
 	client, server := alone(t)
-	if err := server.Client().LPush(ctx, "test:tiers:{"+mailbox+"}", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Client().LPush(ctx, "test:tiers:{"+mailbox+"}", "x").Err())
 	_, err := limiter(t, client, throttle.DefaultPolicy()).Take(ctx, mailbox, throttle.NewID())
 	if !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "another program") || strings.Contains(err.Error(), "alice") {
 		t.Error(err)

@@ -89,7 +89,7 @@ func (l *Limiter) read(ctx context.Context, keys []string) (states [][]byte, now
 	return states, clock.Val().UnixMilli(), nil
 }
 
-// literal is a text as a pattern that only it matches.
+// literal returns a text as a pattern that only it matches.
 func literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -1,101 +1,53 @@
 package cluster_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-// racerURL tells the test's binary that it is one of several processes, and on which server.
-const racerURL = "MAILGATE_TEST_RACER_REDIS"
-
-func TestMain(m *testing.M) {
-	if url := os.Getenv(racerURL); url != "" {
-		race(url)
-		return
-	}
-	os.Exit(m.Run())
-}
-
-const (
-	rounds = 30
-	racers = 8
-)
-
-// race takes from the same keys as the other processes, and prints how many were admitted.
-func race(url string) {
-	client, err := redisx.Open(redisx.Options{URL: url, Timeout: patient, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		panic(err)
-	}
-	l, err := cluster.New(client, "test", throttle.DefaultPolicy())
-	if err != nil {
-		panic(err)
-	}
-	for round := range rounds {
-		var admitted atomic.Int64
-		var calls sync.WaitGroup
-		for range racers {
-			calls.Go(func() {
-				v, err := l.Take(ctx, fmt.Sprint("round", round), throttle.NewID())
-				if err != nil {
-					panic(err)
-				}
-				if v.Allowed {
-					admitted.Add(1)
-				}
-			})
-		}
-		calls.Wait()
-		fmt.Println(admitted.Load())
-	}
-}
-
 // Three processes race for the same keys: one of all callers is admitted each time.
 func TestTake_ThreeProcesses_OneAdmitted(t *testing.T) {
+	const rounds, callers, line = 30, 8, "round %d: %d admitted\n"
+	if url := servertest.ChildArgument(); url != "" {
+		l := limiter(t, open(t, redisx.Options{URL: url, Timeout: patient}), throttle.DefaultPolicy())
+		for round := range rounds {
+			fmt.Printf(line, round, throttletest.Race(t, l, fmt.Sprint("round", round), callers))
+		}
+		return
+	}
 	t.Parallel()
 	server := redistest.Alone(t)
-	var readers []*bufio.Scanner
+	var admitted [rounds]atomic.Int64
+	var processes sync.WaitGroup
 	for range 3 {
-		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), racerURL+"="+server.URL())
-		process.Stderr = os.Stderr
-		out, err := process.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = process.Wait() })
-		readers = append(readers, bufio.NewScanner(out))
+		processes.Go(func() {
+			out, err := servertest.Child(t, server.URL()).Output()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			for said := range strings.Lines(string(out)) {
+				var round, n int
+				if _, err := fmt.Sscanf(said, line, &round, &n); err == nil {
+					admitted[round].Add(int64(n))
+				}
+			}
+		})
 	}
+	processes.Wait()
 	for round := range rounds {
-		all := 0
-		for _, r := range readers {
-			var admitted int
-			if !r.Scan() {
-				t.Fatal("a process ended")
-			}
-			if _, err := fmt.Sscan(r.Text(), &admitted); err != nil {
-				t.Fatal(err)
-			}
-			all += admitted
-		}
-		if all != 1 {
-			t.Errorf("round %d: %d admitted, want 1", round, all)
+		if n := admitted[round].Load(); n != 1 {
+			t.Errorf("round %d: %d admitted, want 1", round, n)
 		}
 	}
 }
@@ -124,9 +76,7 @@ func TestTake_ScriptsFlushed_AdmitsExactly(t *testing.T) {
 	client, server := alone(t)
 	l := limiter(t, client, throttletest.Policy(t, "minute=3/60s"))
 	for round := range 20 {
-		if err := server.Client().ScriptFlush(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.Client().ScriptFlush(ctx).Err())
 		if n := throttletest.Race(t, l, fmt.Sprint("round", round), 16); n != 3 {
 			t.Errorf("%d admitted, want 3", n)
 		}
@@ -139,15 +89,10 @@ func TestTake_SlotMoves_AdmitsExactly(t *testing.T) {
 	servers := redistest.Cluster(t)
 	l := limiter(t, open(t, redisx.Options{URL: servers.URL(), Timeout: patient}), throttletest.Policy(t, "minute=8/60s"))
 	key := "test:tiers:{" + mailbox + "}"
-	from, admitted := servers.MasterOf(key), 0
-	to := servers.Masters[0]
-	if to == from {
-		to = servers.Masters[1]
-	}
-	for range 2 {
-		take(t, l, mailbox)
-		admitted++
-	}
+	from, admitted := servers.MasterOf(key), 2
+	to := servers.Another(from)
+	take(t, l, mailbox)
+	take(t, l, mailbox)
 	for _, next := range []func(){
 		func() { servers.BeginMigration(key, from, to) },
 		func() { servers.MoveKeys(key, from, to) },

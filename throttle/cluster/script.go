@@ -39,7 +39,7 @@ var (
 // maxMoment is the last millisecond that fits the six bytes of an admission.
 const maxMoment = 1<<48 - 1
 
-// scriptOf is the script that takes the steps of an algorithm, and its parameters.
+// scriptOf returns the script that takes the steps of an algorithm, and its parameters.
 func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err error) {
 	if a == nil || a.Form() == "" {
 		return nil, nil, fmt.Errorf("the algorithm %T is a zero value", a)
@@ -135,8 +135,8 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 	return reply{}, throttle.Unavailable(doing, errLate)
 }
 
-// notAfter is the server's time after which no caller waits for the answer, empty if that is
-// not known. A release is right however late it is made.
+// notAfter returns the server's time after which no caller waits for the answer, empty if that
+// is not known. A release is right however late it is made.
 func (l *Limiter) notAfter(ctx context.Context, doing string, sent int64) string {
 	ahead, wait := l.ahead.Load(), l.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {

@@ -35,7 +35,7 @@ type Limiter struct {
 // New returns the limiter that keeps the records of an algorithm in a table. The clock
 // should be the store's; nil is the machine's.
 //
-// Limiters over one table share its records if their algorithms have one form, for example to
+// Limiters over one table share its records if their algorithms have the same Form, for example to
 // apply a stricter limit to some callers. Give them the same windows: each write forgets what has
 // left the longest window of the limiter that wrote.
 //

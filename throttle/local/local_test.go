@@ -3,10 +3,13 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -18,10 +21,7 @@ var ctx = context.Background()
 
 func open(t testing.TB, o cache.Options) *cache.Store {
 	t.Helper()
-	store, err := cache.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(cache.Open(o))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil && !errors.Is(err, cache.ErrClosed) {
 			t.Error(err)
@@ -32,11 +32,7 @@ func open(t testing.TB, o cache.Options) *cache.Store {
 
 func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 	t.Helper()
-	v, err := l.Take(ctx, key, throttle.NewID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return must.Get(l.Take(ctx, key, throttle.NewID()))(t)
 }
 
 func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
@@ -97,9 +93,7 @@ func TestNew_ZeroValue_Panics(t *testing.T) {
 func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 	store := open(t, cache.Options{})
 	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Close())
 	_, written := limiter.Take(ctx, mailbox, throttle.NewID())
 	_, read := limiter.Peek(ctx, mailbox)
 	each := limiter.Each(ctx, func(throttle.History) bool { return true })
@@ -131,4 +125,29 @@ func TestLimiter_FullMemory_StillRefusesAndRecovers(t *testing.T) {
 		t.Error(err)
 	}
 	take(t, limiter, keys[len(keys)-1])
+}
+
+// Many more mailboxes than memory holds: each that was admitted is refused the next time, and after
+// a restart.
+func TestTake_MoreMailboxesThanMemoryHolds_ForgetsNone(t *testing.T) {
+	mailboxes := throttletest.Length(4_000, 100_000)
+	dir := t.TempDir()
+	for round := range 3 {
+		store := open(t, cache.Options{Dir: dir, Bytes: 4096})
+		limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), func() int64 { return 1_800_000_000_000 })
+		var done sync.WaitGroup
+		for caller := range 16 {
+			done.Go(func() {
+				for i := caller; i < mailboxes; i += 16 {
+					v, err := limiter.Take(ctx, fmt.Sprintf("user%d@example.com", i), throttle.NewID())
+					if err != nil || v.Allowed != (round == 0) {
+						t.Errorf("round %d, mailbox %d: allowed %v, %v", round, i, v.Allowed, err)
+						return
+					}
+				}
+			})
+		}
+		done.Wait()
+		must.OK(t, store.Close())
+	}
 }

@@ -1,9 +1,9 @@
 // Package rules decides whether a send may go out by several limits at once: those of the
 // mailbox, of the visitor's address, of the caller, of a provider's quota.
 //
-// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only
-// if every rule admits it, and a refusal by one rule uses no quota of the others: all rules
-// are asked first, and charged only when none objects.
+// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only if
+// every rule admits it, and a refusal by one rule uses no quota of the others: all rules are asked
+// first, and charged only if none refuses.
 //
 //	decision, err := set.Take(ctx, send, throttle.NewID())
 //	switch {
@@ -16,10 +16,9 @@
 //		// set.Release(ctx, decision.Charges)
 //	}
 //
-// Between asking and charging, another send can use the last quota of a rule. Then the rules
-// that were charged are given their quota back, and the send is refused. A simultaneous
-// send may be refused because of quota that is free again a moment later; no send is
-// admitted beyond a limit.
+// Between asking and charging, another send can use the last quota of a rule. Then the rules that
+// were charged are refunded, and the send is refused. A simultaneous send may be refused because of
+// quota that is free again a moment later; no send is admitted beyond a limit.
 //
 // A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
 // cannot always be refunded. Queues are charged last and one at a time, the one by all

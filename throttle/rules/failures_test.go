@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -156,8 +157,8 @@ func TestReset_RuleFails_ForgetsInAllOthers(t *testing.T) {
 	set, send := r.set(false, closed.exact("broken", rules.ByMailbox, "hour=5/1h"), caller, mailbox, other), to("a@b.example")
 	send.Caller = send.Mailbox
 	take(t, set, send)
-	_, err := mailbox.Limiter.Take(ctx, send.Mailbox, throttle.NewID())
-	r.must(errors.Join(err, closed.store.Close()))
+	must.Get(mailbox.Limiter.Take(ctx, send.Mailbox, throttle.NewID()))(t)
+	must.OK(t, closed.store.Close())
 	if n, err := set.Reset(ctx, send.Mailbox); n != 2 || !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "rule broken") {
 		t.Errorf("reset: %d, %v", n, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -101,8 +102,7 @@ func TestTake_AnotherIsFirst_WaitsAsResend(t *testing.T) {
 		r := newRig(t)
 		mailbox, quota := r.mailbox("minute=2/60s"), r.quota("quota", 3, 1)
 		contest(&mailbox.Limiter, sent == 0)
-		_, err := quota.Limiter.Take(ctx, "all", throttle.NewID())
-		r.must(err)
+		must.Get(quota.Limiter.Take(ctx, "all", throttle.NewID()))(t)
 		d := take(t, r.set(false, mailbox, quota), to("a@b.example"))
 		if d.Allowed || d.Rule != "quota" || d.Verdict.Wait != wait || d.Mailbox.Sent != sent || r.left(quota, "all") != 2 {
 			t.Errorf("%d sent by another: %+v", sent, d)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -40,18 +41,9 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	r := &rig{TB: t}
 	r.clock.Store(start)
-	store, err := cache.Open(cache.Options{Now: r.clock.Load})
-	r.must(err)
-	r.store = store
-	t.Cleanup(func() { _ = store.Close() })
+	r.store = must.Get(cache.Open(cache.Options{Now: r.clock.Load}))(t)
+	t.Cleanup(func() { _ = r.store.Close() })
 	return r
-}
-
-func (r *rig) must(err error) {
-	if err != nil {
-		r.Helper()
-		r.Fatal(err)
-	}
 }
 
 func (r *rig) exact(name string, by rules.By, tiers string) rules.Rule {
@@ -66,8 +58,7 @@ func (r *rig) mailbox(tiers string) rules.Rule {
 // quota is a rule of so many sends a day, of which so many can be resends.
 func (r *rig) quota(name string, limit, resends int) rules.Rule {
 	counter := func(limit int) throttle.Limiter {
-		w, err := throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour})
-		r.must(err)
+		w := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour}))(r)
 		return local.New(r.store.Table(name), w, r.clock.Load)
 	}
 	return rules.Rule{Name: name, By: rules.ByAll, Limiter: counter(limit), Resends: counter(resends)}
@@ -75,15 +66,12 @@ func (r *rig) quota(name string, limit, resends int) rules.Rule {
 
 // queue is a rule that lets so many sends leave in a second and holds so many back.
 func (r *rig) queue(name string, by rules.By, limit, waiting int) rules.Rule {
-	b, err := throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting)
-	r.must(err)
+	b := must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting))(r)
 	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b, r.clock.Load), Queues: true}
 }
 
 func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {
-	set, err := rules.New(rules.Options{Remote: remote}, all...)
-	r.must(err)
-	return set
+	return must.Get(rules.New(rules.Options{Remote: remote}, all...))(r)
 }
 
 // take and peek may be called by many at once, so they do not end the test.
@@ -109,9 +97,7 @@ func (r *rig) left(rule rules.Rule, key string) int {
 	if f, ok := rule.Limiter.(*faulty); ok {
 		rule.Limiter = f.Historian
 	}
-	v, err := rule.Limiter.Peek(ctx, key)
-	r.must(err)
-	return v.Remaining()
+	return must.Get(rule.Limiter.Peek(ctx, key))(r).Remaining()
 }
 
 // faulty is a limiter with injected faults. Its hook is told before each call, and after a

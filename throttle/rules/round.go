@@ -31,7 +31,7 @@ const (
 	mayBe                // unknown: the call failed
 )
 
-// questions is a round of the rules that apply to the send, in the order of charging.
+// questions returns a round of the rules that apply to the send, in the order of charging.
 func (s *Set) questions(send Send) []question {
 	var round []question // most rules apply to few sends
 	for i := range s.rules {
@@ -126,7 +126,7 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 	return failed
 }
 
-// charges are what a round has been charged, and what an exact rule may have been: there,
+// charges returns what a round has been charged, and what an exact rule may have been: there,
 // releasing an id that is not on record changes nothing.
 func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
@@ -206,7 +206,7 @@ func refused(round []question) bool {
 	return slices.ContainsFunc(round, func(q question) bool { return !q.rule.Shadow && !q.verdict.Allowed })
 }
 
-// mailboxIn is the mailbox rule in a round, nil where it does not apply or failed.
+// mailboxIn returns the mailbox rule in a round, nil where it does not apply or failed.
 func mailboxIn(round []question) *question {
 	for i := range round {
 		if q := &round[i]; q.rule.Name == MailboxRule && q.err == nil {
@@ -241,11 +241,11 @@ func (q *question) waitAsFirst(forgotten int64) {
 	}
 }
 
-// waitOf is how long to wait by the verdict's own clock.
+// waitOf returns how long to wait by the verdict's own clock.
 func waitOf(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
 
-// forgottenIn is in how many milliseconds the mailbox's longest window is empty. It is
-// counted by the mailbox rule's clock: another's may differ.
+// forgottenIn returns in how many milliseconds the mailbox's longest window is empty, by the
+// mailbox rule's clock: another's may differ.
 func forgottenIn(mailbox *throttle.Verdict) int64 {
 	if mailbox.Sent == 0 {
 		return 0

@@ -13,8 +13,8 @@ import (
 type Send struct {
 	Mailbox  string     // the recipient, as one text for all its aliases
 	Domain   string     // the mailbox's registered domain, without subdomains
-	Client   netip.Addr // the visitor who asked for it
-	Caller   string     // the name of the API key that asked for it
+	Client   netip.Addr // the visitor who requested it
+	Caller   string     // the name of the API key that requested it
 	Template string
 }
 
@@ -34,7 +34,7 @@ const (
 // Bys lists all traits, from those that few sends share to those that all share.
 func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
 
-// Key is the send's trait as text, empty if it is unknown.
+// Key returns the send's trait as text, empty if it is unknown.
 func (b By) Key(s Send) string {
 	switch b {
 	case ByMailbox:
@@ -56,8 +56,8 @@ func (b By) Key(s Send) string {
 // Exempt is the sends that a rule does not count: to some mailboxes, for visitors in some
 // networks, or by some callers.
 type Exempt struct {
-	// Mailboxes are written as Send.Mailbox is. One that begins with @ stands for its whole
-	// domain, and * for any characters before the @.
+	// Mailboxes are written as Send.Mailbox is. One that begins with @ is its whole domain, and *
+	// is any characters before the @.
 	Mailboxes []string
 	Networks  []netip.Prefix
 	Callers   []string
@@ -78,7 +78,7 @@ func mailboxMatches(pattern, mailbox string) bool {
 	return end == 0 || matches(pattern[:end], mailbox[:at])
 }
 
-// matches reports whether text is the pattern, in which each * stands for any characters.
+// matches reports whether text is the pattern, in which each * matches any characters.
 func matches(pattern, text string) bool {
 	pieces := strings.Split(pattern, "*")
 	last := len(pieces) - 1

@@ -33,7 +33,7 @@ type Rule struct {
 	Exempt Exempt
 }
 
-// Set is rules that all have to admit a send. It never changes and may be shared.
+// Set is a set of rules that all have to admit a send. It never changes and may be shared.
 type Set struct {
 	rules   []Rule
 	mailbox throttle.Historian
@@ -65,7 +65,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 	return s, nil
 }
 
-// Mailbox is the limiter of MailboxRule.
+// Mailbox returns the limiter of MailboxRule.
 func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
 
 // Rule finds a rule by its name.
@@ -82,7 +82,7 @@ func (s *Set) CountsBy(by By, send Send) bool {
 	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By == by && r.keyOf(send) != "" })
 }
 
-// Take asks every rule that applies, and charges them if none objects.
+// Take asks every rule that applies, and charges them if none refuses.
 //
 // The id is a new one: a Take that is repeated may be refused because of the first, so the
 // charges of the first are released before. With an error the Decision has nothing but the
@@ -178,7 +178,7 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 	return cleared, err
 }
 
-// keyOf is what the rule counts the send under, empty if it does not apply.
+// keyOf returns what the rule counts the send under, empty if it does not apply.
 func (r *Rule) keyOf(send Send) string {
 	if r.Exempt.covers(send) {
 		return ""

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -141,8 +142,7 @@ func TestTake_ClockStepsBack_NamesTheLongestWait(t *testing.T) {
 	r.clock.Add(-20_000)
 	take(t, set, to("x@b.example"))
 	r.clock.Store(start)
-	_, err := set.Mailbox().Take(ctx, "a@b.example", throttle.NewID())
-	r.must(err)
+	must.Get(set.Mailbox().Take(ctx, "a@b.example", throttle.NewID()))(t)
 	r.clock.Store(start - 15_000)
 	// All wait 55 s, until start+40 s; the mailbox 65 s, until start+50 s, though its window is
 	// the shorter.

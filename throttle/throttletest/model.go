@@ -55,7 +55,7 @@ func (m *logModel) count(r rule, moment int64) (n int) {
 	return n
 }
 
-// longest is the rule by which a send is on record or not.
+// longest returns the rule by which a send is on record or not.
 func (m *logModel) longest() rule { return m.rules[len(m.rules)-1] }
 
 func (m *logModel) state(r rule, clock int64) throttle.TierState {
@@ -86,7 +86,7 @@ func tierState(tier throttle.Tier, clock int64, remaining func(moment int64) int
 	return s
 }
 
-// answer is the verdict on the next send.
+// answer returns the verdict on the next send.
 func answer(now, clock int64, tiers []throttle.TierState) throttle.Verdict {
 	v := throttle.Verdict{Allowed: true, Now: now, At: clock, RetryAt: now, Tiers: tiers}
 	for _, t := range tiers {
@@ -142,7 +142,7 @@ func (m *logModel) add(a throttle.Admission) {
 	m.sends = slices.DeleteFunc(m.sends, func(s throttle.Admission) bool { return !m.longest().counts(s.At, m.latest) })
 }
 
-// find is a send on record: by its id, or of a counter one that cannot be told from it.
+// find returns a send on record: by its id, or of a counter one that cannot be told from it.
 func (m *logModel) find(a throttle.Admission) int {
 	return slices.IndexFunc(m.sends, func(s throttle.Admission) bool {
 		return m.ids && s.ID == a.ID || !m.ids && m.slot(s.At) == m.slot(a.At)
@@ -250,7 +250,7 @@ func (m *bucketModel) peek(now int64) throttle.Verdict {
 	return v
 }
 
-// delay is when the queue is empty, found by trying.
+// delay returns when the queue is empty, found by trying.
 func (m *bucketModel) delay(clock int64) (ms int64) {
 	if !m.queue {
 		return 0

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -31,7 +32,7 @@ func Local(t testing.TB, dir string) Open {
 	var clock atomic.Pointer[func() int64]
 	machine := func() int64 { return time.Now().UnixMilli() }
 	clock.Store(&machine)
-	store := must[*cache.Store](t)(cache.Open(cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }}))
+	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
 		clock.Store(&now)
@@ -50,7 +51,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
-// Length is one of two lengths of a test: `make long` has the longer one.
+// Length returns one of two lengths of a test: `make long` has the longer one.
 func Length(usual, long int) int {
 	if os.Getenv("MAILGATE_TEST_LONG") != "" {
 		return long
@@ -61,30 +62,18 @@ func Length(usual, long int) int {
 // Policy parses a policy that is right.
 func Policy(t testing.TB, text string) throttle.Policy {
 	t.Helper()
-	return must[throttle.Policy](t)(throttle.ParsePolicy(text))
+	return must.Get(throttle.ParsePolicy(text))(t)
 }
 
-// Counters are the four counters with a tier, such as "minute=3/60s", and small parameters.
+// Counters returns the four counters with a tier, such as "minute=3/60s", and small parameters.
 func Counters(t testing.TB, tier string) map[string]throttle.Algorithm {
 	t.Helper()
-	parsed := must[throttle.Tier](t)(throttle.ParseTier(tier))
+	parsed := must.Get(throttle.ParseTier(tier))(t)
 	return map[string]throttle.Algorithm{
-		"fixed window":   must[throttle.FixedWindow](t)(throttle.NewFixedWindow(parsed)),
-		"sliding window": must[throttle.SlidingWindow](t)(throttle.NewSlidingWindow(parsed, 6)),
-		"token bucket":   must[throttle.TokenBucket](t)(throttle.NewTokenBucket(parsed, 0)),
-		"leaky bucket":   must[throttle.LeakyBucket](t)(throttle.NewLeakyBucket(parsed, parsed.Limit-1)),
-	}
-}
-
-// must returns a function that returns a value or fails the test.
-func must[T any](t testing.TB) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+		"fixed window":   must.Get(throttle.NewFixedWindow(parsed))(t),
+		"sliding window": must.Get(throttle.NewSlidingWindow(parsed, 6))(t),
+		"token bucket":   must.Get(throttle.NewTokenBucket(parsed, 0))(t),
+		"leaky bucket":   must.Get(throttle.NewLeakyBucket(parsed, parsed.Limit-1))(t),
 	}
 }
 
@@ -163,7 +152,7 @@ func each(t *testing.T, open Open) {
 	}
 }
 
-// calls is what every method does with arguments that are wrong.
+// calls tests every method with wrong arguments.
 func calls(t *testing.T, open Open) {
 	k := newKey(t, open, throttle.DefaultPolicy())
 	one := throttle.Admission{ID: throttle.NewID(), At: start}
@@ -240,34 +229,32 @@ func newName() string { return fmt.Sprintf("%s%s@example.com", throttle.NewID(),
 
 func (k key) take(id throttle.ID) throttle.Verdict {
 	k.t.Helper()
-	return must[throttle.Verdict](k.t)(k.limiter.Take(context.Background(), k.name, id))
+	return must.Get(k.limiter.Take(context.Background(), k.name, id))(k.t)
 }
 
 func (k key) peek() throttle.Verdict {
 	k.t.Helper()
-	return must[throttle.Verdict](k.t)(k.limiter.Peek(context.Background(), k.name))
+	return must.Get(k.limiter.Peek(context.Background(), k.name))(k.t)
 }
 
 func (k key) release(a throttle.Admission) bool {
 	k.t.Helper()
-	return must[bool](k.t)(k.limiter.Release(context.Background(), k.name, a))
+	return must.Get(k.limiter.Release(context.Background(), k.name, a))(k.t)
 }
 
 func (k key) reset() int {
 	k.t.Helper()
-	return must[int](k.t)(k.limiter.Reset(context.Background(), k.name))
+	return must.Get(k.limiter.Reset(context.Background(), k.name))(k.t)
 }
 
 func (k key) record(all ...throttle.Admission) {
 	k.t.Helper()
-	if err := k.limiter.Record(context.Background(), k.name, all...); err != nil {
-		k.t.Fatal(err)
-	}
+	must.OK(k.t, k.limiter.Record(context.Background(), k.name, all...))
 }
 
 func (k key) historian() throttle.Historian { return k.limiter.(throttle.Historian) }
 
 func (k key) history() throttle.History {
 	k.t.Helper()
-	return must[throttle.History](k.t)(k.historian().History(context.Background(), k.name))
+	return must.Get(k.historian().History(context.Background(), k.name))(k.t)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -64,7 +65,7 @@ func (c vector) run(t *testing.T, open Open) {
 	for _, tier := range c.Tiers {
 		tiers = append(tiers, throttle.Tier{Name: tier.Name, Limit: tier.Limit, Window: time.Duration(tier.Window) * time.Millisecond})
 	}
-	k := newKey(t, open, must[throttle.Policy](t)(throttle.NewPolicy(tiers...)))
+	k := newKey(t, open, must.Get(throttle.NewPolicy(tiers...))(t))
 	admissions := make([]throttle.Admission, len(c.Steps))
 	for i, step := range c.Steps {
 		k.set(step.At)

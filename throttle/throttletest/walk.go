@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -46,22 +47,23 @@ func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
 	return w
 }
 
-// randomAlgorithm is a Policy half of the time, and of those the usual one half of the time.
+// randomAlgorithm returns a Policy half of the time, and of those the usual one half of the
+// time.
 func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model, int64) {
 	tier := randomTier(random)
 	window := tier.Window.Milliseconds()
 	switch random.IntN(8) {
 	case 0:
-		a := must[throttle.FixedWindow](t)(throttle.NewFixedWindow(tier))
+		a := must.Get(throttle.NewFixedWindow(tier))(t)
 		return a, modelOfFixedWindow(tier), window
 	case 1:
-		a := must[throttle.SlidingWindow](t)(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))
+		a := must.Get(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))(t)
 		return a, modelOfSlidingWindow(tier, a.Part()), window
 	case 2:
-		a := must[throttle.TokenBucket](t)(throttle.NewTokenBucket(tier, 1+random.IntN(6)))
+		a := must.Get(throttle.NewTokenBucket(tier, 1+random.IntN(6)))(t)
 		return a, &bucketModel{tier: tier, room: int64(a.Room())}, window
 	case 3:
-		a := must[throttle.LeakyBucket](t)(throttle.NewLeakyBucket(tier, random.IntN(6)))
+		a := must.Get(throttle.NewLeakyBucket(tier, random.IntN(6)))(t)
 		return a, &bucketModel{tier: tier, room: int64(a.Room()), queue: true}, window
 	case 4, 5:
 		p := throttle.DefaultPolicy()
@@ -75,7 +77,7 @@ func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model
 		next.Window += tiers[i].Window
 		tiers = append(tiers, next)
 	}
-	p := must[throttle.Policy](t)(throttle.NewPolicy(tiers...))
+	p := must.Get(throttle.NewPolicy(tiers...))(t)
 	return p, modelOfPolicy(p), window
 }
 
@@ -127,7 +129,7 @@ func (w *walker) step() {
 	}
 }
 
-// recent is one of the last admissions.
+// recent returns one of the last admissions.
 func (w *walker) recent(n int) throttle.Admission {
 	return w.admissions[len(w.admissions)-1-w.random.IntN(min(n, len(w.admissions)))]
 }

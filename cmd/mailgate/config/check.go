@@ -15,8 +15,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// AfterApply is called by kong when all values are known. It checks their ranges, and
-// whether they go together.
+// AfterApply checks the ranges of the settings and whether they go together. Kong calls it when all
+// values are known.
 func (c *Config) AfterApply() error {
 	for name, parsed := range c.given {
 		parsed.text = "" // it may be a secret

@@ -23,13 +23,13 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Config is the settings in force, to be embedded in a kong grammar. The tags are all that
-// is known of a setting: its name, default, bounds and help.
+// Config is the settings in force, to be embedded in a kong grammar. The tags define each setting:
+// its name, default, bounds and help.
 type Config struct {
 	File string `name:"config" placeholder:"PATH" help:"YAML file with settings."`
 
 	Listen         string         `group:"Server:" name:"listen" default:"127.0.0.1:8080" validate:"listen" help:"Address to serve on, host:port. Port 0 takes a free one."`
-	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, so that a flood at the other cannot block them. /metrics is then served there only."`
+	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, so that load on the API cannot block them. /metrics is then served only there."`
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, mailgate serves only programs on this machine and needs no key."`
 	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are disabled."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK" help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`

@@ -36,7 +36,7 @@ type Environ []string
 // trial is the command that reads no settings file, and of the environment only MAILGATE_RULES.
 const trial = "dev"
 
-// trialDefaults are its own. The keys are made for one run.
+// trialDefaults returns the defaults of a trial run, with keys made for this run.
 func trialDefaults() settings {
 	return settings{
 		"data-dir":   {text: Memory},
@@ -54,8 +54,8 @@ func envName(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Options teach kong the types of the settings and where else than on the command line to
-// find them.
+// Options returns kong options for the types of the settings and for their sources other than the
+// command line.
 func Options(environ []string) []kong.Option {
 	return append(decoders(), kong.Bind(Environ(environ)), kong.ValueFormatter(func(v *kong.Value) string {
 		if v.Flag == nil || v.Flag.Group == nil && v.Name != "config" {
@@ -74,8 +74,8 @@ type setting struct {
 	text   string // of a flag, only if it is a path: kong has parsed the others
 }
 
-// BeforeResolve is called by kong when the command line is parsed. It finds the settings in
-// the environment and the file, and has kong parse those that are no flags.
+// BeforeResolve finds the settings in the environment and the file, and has kong parse those that
+// are not flags. Kong calls it when the command line is parsed.
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	names := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {

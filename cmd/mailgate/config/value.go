@@ -33,7 +33,7 @@ type (
 	Secret string
 	// RedisURL is where Redis is, as package redisx reads it.
 	RedisURL string
-	// Relays are where email goes, in the order to try them.
+	// Relays are the relays that email goes to, in the order to try them.
 	Relays []relay.URL
 	// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
 	Bytes uint64
@@ -147,10 +147,10 @@ func guessable(text string) string {
 	return ""
 }
 
-// Names are what the keys are called, in order.
+// Names returns the names of the keys, in order.
 func (k Keys) Names() []string { return k.names }
 
-// First is the secret of the first key, or empty.
+// First returns the secret of the first key, or empty.
 func (k Keys) First() string {
 	if len(k.secrets) == 0 {
 		return ""

@@ -28,7 +28,7 @@ type Options struct {
 	Ended            context.Context // requests that wait for email end with it
 }
 
-// New is the handler of the whole demo: its pages under /, what they load under /web/, and
+// New returns the handler of the whole demo: its pages under /, what they load under /web/, and
 // their requests under /demo/.
 func New(o Options) http.Handler {
 	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}

@@ -63,7 +63,7 @@ func (i *inbox) lines() []line {
 	return lines
 }
 
-// newest is the id of the newest email, 0 if there is none.
+// newest returns the id of the newest email, 0 if there is none.
 func (i *inbox) newest() uint64 {
 	mails := i.relay.List()
 	if len(mails) == 0 {
@@ -89,7 +89,7 @@ func (i *inbox) restore(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, struct{}{})
 }
 
-// mail is one email, which counts as read from then on.
+// mail serves one email and marks it as read.
 func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		i.mu.Lock()
@@ -104,7 +104,7 @@ func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sender is the email's From, or else the envelope's sender.
+// sender returns the email's From, or else the envelope's sender.
 func sender(m sandbox.Message) string {
 	from, err := mail.ParseAddress(m.Header.Get("From"))
 	switch {
@@ -116,8 +116,8 @@ func sender(m sandbox.Message) string {
 	return from.Name + " <" + from.Address + ">"
 }
 
-// html is the HTML part as a document for a frame. Its policy allows styles only: no script,
-// no form, no requests. The page around it may read its height.
+// html serves the HTML part as a document for a frame. Its policy allows styles only: no script, no
+// form, no requests. The page around it may read its height.
 func (i *inbox) html(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox allow-same-origin")

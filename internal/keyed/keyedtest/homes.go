@@ -5,6 +5,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -12,10 +13,7 @@ import (
 // Table returns an empty table in memory, by the clock.
 func Table(t *testing.T, c *Clock) *cache.Table {
 	t.Helper()
-	store, err := cache.Open(cache.Options{Now: c.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(cache.Open(cache.Options{Now: c.Now}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	return store.Table("test")
 }

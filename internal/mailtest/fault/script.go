@@ -48,7 +48,7 @@ const (
 	Endless   Kind = "endless"    // an answer whose lines never end
 	LongLine  Kind = "long line"  // an answer whose one line never ends
 	WrongCode Kind = "wrong code" // an answer that fits another question: 250 for 354, 354 for 250
-	Chatter   Kind = "chatter"    // the right answer, and a 250 that was not asked for
+	Chatter   Kind = "chatter"    // the right answer, and an unexpected 250
 	Challenge Kind = "challenge"  // at AUTH: 334 with the reason, and 535 5.7.8 to an empty line
 )
 

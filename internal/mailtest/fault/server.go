@@ -55,25 +55,25 @@ func (s *Server) Play(script Script) {
 	s.script, s.seen = script, 0
 }
 
-// Addr is the host and port it listens on.
+// Addr returns the host and port it listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Mails are those that arrived whole, in order.
+// Mails returns those that arrived whole, in order.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.mails)
 }
 
-// Open is the number of connections now, without those that are being turned away.
+// Open returns the number of connections now, without those that are being turned away.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
 }
 
-// Collect is Mails, and forgets them and all that connections were sent which have
-// ended: what runs for hours is to be collected now and then.
+// Collect returns what Mails does, and forgets the emails and what ended connections were sent. A
+// test that runs for hours calls it now and then.
 func (s *Server) Collect() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *Server) Collect() []Mail {
 	return mails
 }
 
-// Received is what each connection ever was sent, in order of arrival; under
-// TLS what was in it.
+// Received returns what each connection ever was sent, in order of arrival; under TLS what was
+// in it.
 func (s *Server) Received() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -289,11 +289,11 @@ func (s *session) misbehave(kind Kind, right string) error {
 	return s.silence(right == "")
 }
 
-// silence reads on, so that what a client says meanwhile is on record, until
-// it has gone. A relay that is deaf too reads nothing for ten drips first: it
-// is how a client comes to be stuck in the middle of an email's text.
-func (s *session) silence(deaf bool) error {
-	if _, script := s.server.due(""); deaf {
+// silence reads on, so that what a client says meanwhile is on record, until it has gone. With
+// stalled it reads nothing for ten drips first, so that a client is stuck in the middle of an
+// email's text.
+func (s *session) silence(stalled bool) error {
+	if _, script := s.server.due(""); stalled {
 		<-time.After(10 * script.DripEvery)
 	}
 	_, err := io.Copy(io.Discard, s.in)

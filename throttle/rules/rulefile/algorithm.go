@@ -42,7 +42,7 @@ func (w *whole) UnmarshalYAML(node ast.Node) error {
 	return yamlfile.Wrong(node, "it must be a whole number, 0 or more")
 }
 
-// or is the number, or another where it is not given.
+// or returns the number, or another where it is not given.
 func (w *whole) or(other int) int {
 	if w == nil {
 		return other

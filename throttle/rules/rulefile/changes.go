@@ -45,7 +45,7 @@ func Compare(before, after File) (c Changes) {
 	return c
 }
 
-// Names are those of all rules and actions, in their order.
+// Names returns those of all rules and actions, in their order.
 func (f File) Names() (all []string) {
 	for _, r := range f.Rules {
 		all = append(all, r.Name)
@@ -56,8 +56,8 @@ func (f File) Names() (all []string) {
 	return all
 }
 
-// Digest is ten characters that are equal for files that mean the same, and differ for
-// others: it shows whether several processes use one file.
+// Digest returns ten characters that are equal for files with the same meaning, to show whether
+// several processes use one file.
 func (f File) Digest() string {
 	whole := sha256.New()
 	all := f.byName()
@@ -67,7 +67,7 @@ func (f File) Digest() string {
 	return hex.EncodeToString(whole.Sum(nil)[:5])
 }
 
-// String is all that a rule means, in one spelling.
+// String returns the rule in canonical form: rules with the same meaning are equal.
 func (r Rule) String() string {
 	return fmt.Sprintf("%s by %s: %s, keeps %d, shadow %t, exempt %q %q %q", r.Name, r.By, r.Algorithm, r.KeepForFirstSends, r.Shadow,
 		r.Exempt.Mailboxes, r.Exempt.Networks, r.Exempt.Callers)

@@ -37,7 +37,7 @@ func readList[T comparable](name string, texts []string, read func(string) (T, e
 	return slices.Compact(all), nil
 }
 
-// callerName is the name of an API key.
+// callerName returns the name of an API key.
 func callerName(text string) (string, error) {
 	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
 		return "", errors.New("it must be the name of an API key, the part before its colon")
@@ -45,8 +45,8 @@ func callerName(text string) (string, error) {
 	return text, nil
 }
 
-// pattern is an exemption by mailbox in the spelling of mailboxes' keys: an address, one with
-// * in the part before the @, or a domain with the @ before it.
+// pattern returns an exemption by mailbox in the spelling of mailboxes' keys: an address, one
+// with * in the part before the @, or a domain with the @ before it.
 func (d Defaults) pattern(text string) (string, error) {
 	local, domain, ok := strings.Cut(text, "@")
 	switch {
@@ -63,9 +63,9 @@ func (d Defaults) pattern(text string) (string, error) {
 	return d.Mailbox(text)
 }
 
-// patternKey is the pattern in the spelling of the keys that it matches, by the key of an address
-// that it matches. A key that the pattern does not match is an error, as the pattern would never
-// match a mailbox.
+// patternKey returns the pattern in the spelling of the keys that it matches, by the key of an
+// address that it matches. A key that the pattern does not match is an error, as the pattern
+// would never match a mailbox.
 func (d Defaults) patternKey(local, domain string) (string, error) {
 	local = strings.ToLower(local)
 	tried := strings.ReplaceAll(local, "*", "x")

@@ -57,7 +57,7 @@ type Action struct {
 	Algorithm throttle.Algorithm
 }
 
-// Mailbox is the rule of that name, which every File has.
+// Mailbox returns the rule of that name, which every File has.
 func (f File) Mailbox() Rule {
 	i := slices.IndexFunc(f.Rules, func(r Rule) bool { return r.Name == rules.MailboxRule })
 	return f.Rules[i]
@@ -112,8 +112,8 @@ type (
 	}
 )
 
-// builtIn is the rules in force without a file: the rule mailbox with its tiers, and a hundred sends
-// a minute for each visitor's address.
+// builtIn returns the rules in force without a file: the rule mailbox with its tiers, and a hundred
+// sends a minute for each visitor's address.
 func builtIn(d Defaults) []ruleText {
 	return []ruleText{
 		{Name: rules.MailboxRule, By: rules.ByMailbox, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
@@ -138,7 +138,7 @@ func wrongIn(part string, err error) error {
 
 func refuse(part, format string, args ...any) error { return wrong{part, fmt.Errorf(format, args...)} }
 
-// Default is what is in force without a file.
+// Default returns what is in force without a file.
 func Default(d Defaults) (f File, err error) {
 	for _, t := range builtIn(d) {
 		r, err := t.read(d)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
@@ -37,9 +38,7 @@ func defaults() rulefile.Defaults {
 func write(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -69,10 +68,7 @@ var (
 )
 
 func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
-	file, err := rulefile.Read("../../../deploy/rules.yaml", defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rulefile.Read("../../../deploy/rules.yaml", defaults()))(t)
 	want := []string{
 		mailbox + "; exempt [@qa.acme.example e2e-*@acme.example] [] []",
 		client + "; exempt [] [192.0.2.0/24] [batch]",
@@ -109,10 +105,7 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 			[]string{mailbox, client + "; exempt [*@b.example *z@one.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			file, err := rulefile.Read(write(t, tt.text), defaults())
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Get(rulefile.Read(write(t, tt.text), defaults()))(t)
 			if got := lines(file); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(tt.want, "\n     "))
 			}
@@ -243,10 +236,7 @@ func TestRead_Unreadable_NamesThePath(t *testing.T) {
 
 func TestCompare_ChangedFile_NamesWhatDiffers(t *testing.T) {
 	const old = "rules: [{name: a, by: all, limit: q=1/1s}, {name: b, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]"
-	before, err := rulefile.Read(write(t, old), defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(rulefile.Read(write(t, old), defaults()))(t)
 	first := func(from, to string) string { return strings.Replace(old, from, to, 1) }
 	for _, tt := range []struct{ text, want, restarted string }{
 		{old, "[] [] []", ""},

@@ -14,15 +14,15 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-type testMailCommand struct {
+type testEmailCommand struct {
 	Email string `arg:"" help:"Where to send it."`
 }
 
-func (testMailCommand) Help() string {
+func (testEmailCommand) Help() string {
 	return `Composes an email as serve would, with a code that is not valid, hands it to the relay of MAILGATE_SMTP_URL and prints the reply. It needs no running node and is not counted.`
 }
 
-func (command testMailCommand) Run(ctx context.Context, c *config.Config, to streams) error {
+func (command testEmailCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err := c.ForSending(); err != nil {
 		return err
 	}

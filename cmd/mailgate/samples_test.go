@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/need"
+)
+
+var (
+	shownRequest = regexp.MustCompile(`(?m)^    \$ (curl .*\n(?:    [^{H\n].*\n)*)((?:    .*\n)*)`) // and the answer, from its { or HTTP on
+	shownRules   = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+	shownName    = regexp.MustCompile(`"\w+":|(?m)^[A-Z][\w-]+: |HTTP/1.1 \d+`) // of a member or a header, and the status
+)
+
+// Each page's requests are made to a mailgate of their own, with the rules of that page.
+func TestSamples_RequestsAndRules_Work(t *testing.T) {
+	t.Parallel()
+	need.Program(t, "curl")
+	files, err := filepath.Glob("../../docs/*.md")
+	count := 0
+	for _, file := range append(files, "../../README.md") {
+		text, rules := readFile(t, file), ""
+		for _, block := range shownRules.FindAllStringSubmatch(text, -1) {
+			rules += block[1]
+		}
+		requests := shownRequest.FindAllStringSubmatch(text, -1)
+		if len(requests) == 0 && rules == "" {
+			continue
+		}
+		count++
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			args := []string{anyPort}
+			if rules != "" {
+				args = append(args, "--rules="+write(t, t.TempDir()+"/rules.yaml", rules))
+			}
+			page, stdout := startDev(t, nil, args...)
+			for _, sample := range requests {
+				tryRequest(t, page, stdout, strings.ReplaceAll(sample[1], "\n    ", "\n"), strings.ReplaceAll(sample[2], "    ", ""))
+			}
+		})
+	}
+	if err != nil || count < 3 {
+		t.Errorf("%d pages have requests or rules, %v", count, err)
+	}
+}
+
+// tryRequest makes a request as a page shows it. The answer must have the members, headers and
+// status that the page shows.
+func tryRequest(t *testing.T, page client, stdout *output, typed, shown string) {
+	t.Helper()
+	app, admin := devClients(t, page, stdout)
+	if strings.Contains(typed, "/verify-code") {
+		app.mustSend(t, "bob@example.com", 200)
+		typed = strings.Replace(typed, "365 526", sixDigits.FindString(newestMail(t, page).Body.Text), 1)
+	}
+	c := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(typed, "http://127.0.0.1:8080", page.url))
+	c.Env = append(os.Environ(), "KEY="+app.key, "ADMIN="+admin.key)
+	text, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", typed, err)
+	}
+	answered := shownName.FindAllString(string(text), -1)
+	for _, name := range shownName.FindAllString(shown, -1) {
+		if !slices.Contains(answered, name) {
+			t.Errorf("%s\nshown is %q, and the answer is\n%s", typed, name, text)
+		}
+	}
+}
