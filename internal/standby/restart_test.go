@@ -103,7 +103,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 	n := start(t, server.URL())
 	one := throttletest.Policy(t, "day=1/24h")
 	s := slow{onRedis(t, n.client, "one", one), make(chan struct{}), make(chan struct{})}
-	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one, n.clock.Now))
+	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one))
 	verdicts := make(chan throttle.Verdict, 2)
 	take := func() {
 		v, err := l.Take(t.Context(), "alice", throttle.NewID())
