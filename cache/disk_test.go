@@ -213,7 +213,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
 	batched, wait := Batch(ctx)
 	for i := range 800 { // more than one sweep looks at
-		must.OK(t, s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }))
+		must.OK(t, s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte, int64) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }))
 	}
 	must.OK(t, wait(ctx))
 	d := s.records.(*disk)
@@ -248,7 +248,7 @@ func hang(t *testing.T, s *Store) (release func()) {
 }
 
 func appendTo(ctx context.Context, table *Table, key, text string) error {
-	return table.Update(ctx, key, func(old []byte) ([]byte, int64) { return append(bytes.Clone(old), text...), never })
+	return table.Update(ctx, key, func(old []byte, _ int64) ([]byte, int64) { return append(bytes.Clone(old), text...), never })
 }
 
 // A write that hangs holds up a caller no longer than its context lasts, and later calls see what
@@ -259,7 +259,7 @@ func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	put(t, table, "key", "0", never)
 	release := hang(t, s)
 	same := func(ctx context.Context) error {
-		return table.Update(ctx, "pending", func([]byte) ([]byte, int64) { return []byte("value"), never })
+		return table.Update(ctx, "pending", func([]byte, int64) ([]byte, int64) { return []byte("value"), never })
 	}
 	another := func(ctx context.Context) error { return appendTo(ctx, table, "key", "1") }
 	for i, call := range []func(ctx context.Context) error{same, another, s.Ready} {
