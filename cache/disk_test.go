@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/servertest"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // logTo is a logger whose lines a test can read.
@@ -250,13 +252,15 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 		from, more := "", true
 		for more {
 			var err error
-			if from, err = d.db.sweep(from, tt.at-grace); err != nil {
+			if from, err = query(ctx, d, func() (string, error) { return d.db.sweep(from, tt.at-grace) }); err != nil {
 				t.Fatal(err)
 			}
 			more = from != ""
 		}
-		var left int64
-		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
+		left, err := query(ctx, d, func() (int64, error) {
+			return sqlitex.ResultInt64(d.db.conn.Prep("SELECT count(*) FROM records WHERE key LIKE 't/%'"))
+		})
+		if err != nil || left != tt.left {
 			t.Errorf("%d are left at %d, want %d; %v", left, tt.at, tt.left, err)
 		}
 	}
@@ -267,15 +271,15 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 // hang holds up all writes until the function that it returns is called.
 func hang(t *testing.T, s *Store) (release func()) {
 	t.Helper()
-	other, err := connect(s.records.(*disk).db.path)
+	other, err := sqlite.OpenConn(s.records.(*disk).db.path)
 	if err == nil {
-		_, err = other.Exec("BEGIN IMMEDIATE")
+		err = sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func() {
-		if _, err := other.Exec("ROLLBACK"); err != nil {
+		if err := sqlitex.ExecuteTransient(other, "ROLLBACK", nil); err != nil {
 			t.Error(err)
 		}
 		if err := other.Close(); err != nil {
@@ -355,7 +359,8 @@ func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	servertest.Eventually(t, "the change to be written", func() bool {
-		r, err := s.records.(*disk).db.get("t/key")
+		d := s.records.(*disk)
+		r, err := query(ctx, d, func() (record, error) { return d.db.get("t/key") })
 		return err == nil && string(r.value) == "1"
 	})
 }
