@@ -3,7 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +23,8 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/prometheus/client_golang/prometheus"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // bench is a service whose store, relay and clock a test has in hand.
@@ -292,18 +293,17 @@ func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	b.store = must(cache.Open(cache.Options{Dir: dir, Now: b.now.Load}))(t)
 	defer b.store.Close()
 	q, _ := b.send()
-	other := must(sql.Open("sqlite", filepath.Join(dir, "history.db")))(t)
-	defer other.Close()
-	lock := must(other.Conn(t.Context()))(t)
-	defer lock.Close()
-	must(lock.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
+	other := must(sqlite.OpenConn(filepath.Join(dir, "history.db")))(t)
+	defer other.Close() // which rolls back
+	if err := sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Attempt(ctx, "r").Send(q)
 	if kindOf(err) != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
 		t.Errorf("%v; %d transactions, %d emails", err, b.relay.aborted, b.relay.committed)
 	}
-	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)
 }
 
 // The queue is bounded, and the end does not wait for a store that hangs: each is tried once
