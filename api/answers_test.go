@@ -145,7 +145,7 @@ func TestStorage_Closed_EachRouteIsUnavailable(t *testing.T) {
 	r.Store.Close()
 	details := map[string]string{
 		"/send-code":                       "The storage cannot be read or written. Nothing was sent.",
-		"/verify-code":                     "The code cannot be checked now. An attempt may have been counted.",
+		"/verify-code":                     "The code cannot be checked now. A guess may have been counted.",
 		"/mailboxes/elsewhere@example.com": "The storage cannot be read or written now. Try again shortly.",
 		whatIf:                             "The storage cannot be read or written now. Try again shortly.",
 	}

@@ -56,14 +56,14 @@ const soon = 1000
 
 // problem is an error with its answer. The caller sees all of it except the cause, which is logged.
 type problem struct {
-	kind       *kind
-	detail     string // instead of the kind's
-	retryAfter int64  // milliseconds, for the header
-	fields     []fieldProblem
-	smtp       *relay.Reply
-	quota      *quota // where something was charged or denied
-	attempts   int    // of codeIncorrect: how many are left
-	cause      error
+	kind        *kind
+	detail      string // instead of the kind's
+	retryAfter  int64  // milliseconds, for the header
+	fields      []fieldProblem
+	smtp        *relay.Reply
+	quota       *quota // where something was charged or denied
+	guessesLeft int    // of codeIncorrect
+	cause       error
 }
 
 // fieldProblem is what is wrong with one field: a word for programs, a sentence for people.
@@ -166,7 +166,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 		b.Any("smtp", smtpReply{p.smtp.Code, p.smtp.Enhanced, p.smtp.Message})
 	}
 	if p.kind == codeIncorrect {
-		b.Int("attempts_left", int64(p.attempts))
+		b.Int("guesses_left", int64(p.guessesLeft))
 	}
 	if p.quota == nil {
 		return b.End()

@@ -85,7 +85,7 @@ func TestVerify_GuessesSpent_RefusedUntilReset(t *testing.T) {
 	for left := 4; left >= 0; left-- {
 		got := r.try("guessed+alias@example.com", wrong(code))
 		got.is(t, 422, "code-incorrect")
-		if got.body["attempts_left"] != float64(left) || (got.body["limit"] == "ten-minutes") != (left == 0) {
+		if got.body["guesses_left"] != float64(left) || (got.body["limit"] == "ten-minutes") != (left == 0) {
 			t.Errorf("answered %s", got.text)
 		}
 		got.carries(t, map[string]string{"RateLimit-Policy": `"ten-minutes";q=5;w=600, "day";q=20;w=86400`})
@@ -129,7 +129,7 @@ func TestVerify_NotAGuess_ChargesNone(t *testing.T) {
 	} {
 		r.do("POST", "/verify-code", appKey, "{"+rest+"}").isInvalid(t, want)
 	}
-	r.try("free@example.com", wrong(code)).says(t, fields{"attempts_left": 4.0})
+	r.try("free@example.com", wrong(code)).says(t, fields{"guesses_left": 4.0})
 }
 
 // While codes or guesses cannot be read nothing is sent, charged or verified.

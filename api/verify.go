@@ -30,7 +30,7 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 	outcome, err := s.delivery.Verify(r.ctx, r.mailbox, purpose, *body.Code)
 	if err != nil {
 		s.metrics.codes.WithLabelValues("failed").Inc()
-		return explain(err, "The code cannot be checked now. An attempt may have been counted.")
+		return explain(err, "The code cannot be checked now. A guess may have been counted.")
 	}
 	s.metrics.codes.WithLabelValues(verifyResults[outcome.Result]).Inc()
 	switch outcome.Result {
@@ -40,11 +40,11 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 		return &problem{kind: codeExpired}
 	}
 	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
-	q.whose = "this mailbox's code attempts"
+	q.whose = "this mailbox's guesses at codes"
 	if outcome.Result == verify.Spent {
 		return denied(q)
 	}
-	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: q}
+	return &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, quota: q}
 }
 
 // verifyResults are the words for them in metrics.

@@ -58,12 +58,12 @@ func TestSend_InvalidFields_ReportsAll(t *testing.T) {
 	}
 }
 
-func TestVerify_OtherPurpose_SaysAttemptsLeft(t *testing.T) {
+func TestVerify_OtherPurpose_SaysGuessesLeft(t *testing.T) {
 	s, to := theServer(), newAddress()
 	c := newClient(t, s.URL)
 	must(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
 	var problem *client.APIError
-	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: s.Code(to)}); !errors.As(err, &problem) || problem.Kind != client.CodeIncorrect || problem.AttemptsLeft != 4 {
+	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: s.Code(to)}); !errors.As(err, &problem) || problem.Kind != client.CodeIncorrect || problem.GuessesLeft != 4 {
 		t.Errorf("without its purpose: %v", err)
 	}
 	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: s.Code(to), Purpose: "sign-up"}); err != nil {

@@ -40,7 +40,7 @@ const (
 	Invalid           Kind = "invalid"               // see Fields
 	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
 	UnknownAction     Kind = "unknown-action"        // the operator set no such action
-	CodeIncorrect     Kind = "code-incorrect"        // see AttemptsLeft
+	CodeIncorrect     Kind = "code-incorrect"        // see GuessesLeft
 	CodeExpired       Kind = "code-expired"          // all codes of the address are expired or used, or none was sent
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // not sent
@@ -63,7 +63,7 @@ type APIError struct {
 	RetryAfter time.Duration // 0 if the server did not say
 	RequestID  string        // in mailgate's log
 
-	AttemptsLeft int // of CodeIncorrect
+	GuessesLeft int // of CodeIncorrect
 }
 
 // Field is an invalid field of a request.
@@ -170,7 +170,7 @@ func (a *answer) problem(response *http.Response) error {
 	if !ok {
 		return p
 	}
-	p.Kind, p.Fields, p.SMTP, p.ID, p.AttemptsLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.AttemptsLeft
+	p.Kind, p.Fields, p.SMTP, p.ID, p.GuessesLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.GuessesLeft
 	if a.decided() {
 		quota := a.quota()
 		p.Quota = &quota

@@ -49,7 +49,7 @@ func ExampleClient_Verify() {
 		case err == nil:
 			fmt.Println("right")
 		case errors.As(err, &problem) && problem.Kind == client.CodeIncorrect:
-			fmt.Println("wrong, attempts left:", problem.AttemptsLeft)
+			fmt.Println("wrong, guesses left:", problem.GuessesLeft)
 		case errors.As(err, &problem) && problem.Kind == client.CodeExpired:
 			fmt.Println("used or expired")
 		default:

@@ -74,12 +74,12 @@ type answer struct {
 	Delay     millis `json:"delay_ms"`
 	Released  *bool  `json:"released"`
 
-	Type         string   `json:"type"`
-	Detail       string   `json:"detail"`
-	Errors       []Field  `json:"errors"`
-	SMTP         *SMTP    `json:"smtp"`
-	Violated     []string `json:"violated-policies"`
-	AttemptsLeft int      `json:"attempts_left"`
+	Type        string   `json:"type"`
+	Detail      string   `json:"detail"`
+	Errors      []Field  `json:"errors"`
+	SMTP        *SMTP    `json:"smtp"`
+	Violated    []string `json:"violated-policies"`
+	GuessesLeft int      `json:"guesses_left"`
 }
 
 // millis is a duration in milliseconds.

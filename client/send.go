@@ -62,7 +62,7 @@ type Guess struct {
 
 // Verify checks a code that mailgate made and sent. A nil error means that the code was correct,
 // and it is used up. Otherwise the error is an [APIError] of kind [CodeIncorrect] or [CodeExpired],
-// or a [LimitError] after too many attempts.
+// or a [LimitError] after too many guesses.
 func (c *Client) Verify(ctx context.Context, g Guess) error {
 	r := request{op: "verify", method: http.MethodPost, path: "/verify-code", body: g, once: true}
 	_, err := c.do(ctx, r, func(a *answer) bool { return a.Verified })

@@ -101,8 +101,8 @@ const (
 // Outcome is the answer to a typed code.
 type Outcome struct {
 	Result Result
-	// AttemptsLeft is how many more guesses there are. It is set with Incorrect.
-	AttemptsLeft int
+	// GuessesLeft is how many more guesses there are. It is set with Incorrect.
+	GuessesLeft int
 	// Guesses is the verdict on the guess itself. With Spent it says how long to wait, or
 	// less if a guess that is being checked is refunded. With the other results it is from
 	// before a guess was refunded.
@@ -151,7 +151,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		return Outcome{}, err
 	}
 	if o.Result == Incorrect {
-		o.AttemptsLeft = verdict.Remaining()
+		o.GuessesLeft = verdict.Remaining()
 		return o, nil
 	}
 	c.refund(ctx, from.Mailbox, throttle.Admission{ID: guess, At: verdict.At})

@@ -73,8 +73,8 @@ func (s *setting) issue(to verify.Recipient) string {
 func (s *setting) expect(from verify.Recipient, typed string, want verify.Result, left int) verify.Outcome {
 	s.t.Helper()
 	o := must.Get(s.codes.Verify(s.t.Context(), from, typed))(s.t)
-	if o.Result != want || o.AttemptsLeft != left {
-		s.t.Fatalf("result %v with %d left, want %v with %d", o.Result, o.AttemptsLeft, want, left)
+	if o.Result != want || o.GuessesLeft != left {
+		s.t.Fatalf("result %v with %d left, want %v with %d", o.Result, o.GuessesLeft, want, left)
 	}
 	return o
 }

@@ -28,7 +28,7 @@ at("reset").addEventListener("submit", (event) => {
   }
   asked++; // a lookup in progress does not change the page under the dialog
   question = { email: shown.email, reason: at("reason").value.trim() };
-  at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the code attempts of ${question.email} from the record. The audit log keeps your name and the reason.`;
+  at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the guesses at codes of ${question.email} from the record. The audit log keeps your name and the reason.`;
   at("confirm").showModal();
   at("keep").focus();
 });
@@ -159,7 +159,7 @@ function draw(refused) {
     const gone = performance.now() - body.began;
     lanes(gone);
     showWait(body, Math.max(0, body.wait_ms - gone));
-    at("found-guesses").textContent = attemptsLeft(body.guesses, gone);
+    at("found-guesses").textContent = guessesLeft(body.guesses, gone);
   };
   clearInterval(ticking);
   redraw = tick;
@@ -183,17 +183,17 @@ const limitReached = ({ rule, limit }) => (rule === "mailbox"
   ? `${limit.charAt(0).toUpperCase()}${limit.slice(1)} limit reached.`
   : `Rule ${rule}: ${limit} limit reached.`);
 
-// attemptsLeft says how many attempts at the codes are left, or how long until the next.
-function attemptsLeft(limits = [], gone) {
+// guessesLeft says how many guesses are left, or how long until the next.
+function guessesLeft(limits = [], gone) {
   if (limits.length === 0) {
     return "";
   }
   const wait = Math.max(...limits.map((limit) => limit.wait_ms)) - gone;
   if (wait > 0) {
-    return `No code attempts left. Next one in ${clock(wait)}.`;
+    return `No guesses at codes left. Next one in ${clock(wait)}.`;
   }
   const least = limits.reduce((few, limit) => (open(limit) < open(few) ? limit : few));
-  return `${open(least)} of ${least.limit} code attempts left.`;
+  return `${open(least)} of ${least.limit} guesses at codes left.`;
 }
 
 // open is how many a limit admits; an empty one has one again when its wait is over.
@@ -226,7 +226,7 @@ async function reset({ email, reason }) {
     return;
   }
   const { cleared, guesses_cleared: guesses } = answer.body;
-  const done = `${email} was reset: ${count(cleared, "email")} and ${count(guesses, "code attempt")} removed.`;
+  const done = `${email} was reset: ${count(cleared, "email")} and ${count(guesses, "guess", "guesses")} removed.`;
   if (mine !== asked) {
     announce(done);
     return;

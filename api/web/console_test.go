@@ -101,7 +101,7 @@ func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
 	v.is("location.search", "") // the next operator does not see it
 	v.reads("announce", "Carol+x@example.com: Minute limit reached. Next email in ")
 	v.reads("found-why", "Minute limit reached. Next email at ")
-	v.reads("found-guesses", "5 of 5 code attempts left.")
+	v.reads("found-guesses", "5 of 5 guesses at codes left.")
 	v.is(lanes, `full | minute · 1 in 60 s | 1 of 1 emails in the last 60 s | 1 | 1 | 0
  | hour · 5 in 1 h | 4 of 5 emails in the last 1 h | 4 | 0 | 0
  | day · 10 in 24 h | 7 of 10 emails in the last 24 h | 7 | 0 | 0`)
@@ -123,14 +123,14 @@ func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
 	v.is(crowded, "")
 
 	v.enters("reason", "ticket 4711")
-	v.reads("confirm-text", "Removes 7 emails and the code attempts of Carol+x@example.com")
+	v.reads("confirm-text", "Removes 7 emails and the guesses at codes of Carol+x@example.com")
 	v.hasFocus("keep")
 	v.press(kb.Escape)
 	v.isTrue("!confirm.open")
 	v.reads("sends-title", "7 emails on record")
 	v.run("reason.focus()")
 	v.press(kb.Enter, kb.Tab, kb.Enter)
-	v.reads("announce", "Carol+x@example.com was reset: 7 emails and 0 code attempts removed.")
+	v.reads("announce", "Carol+x@example.com was reset: 7 emails and 0 guesses removed.")
 	v.reads("found-pill", "ready")
 	v.reads("sends-title", "0 emails on record")
 	v.reads("found-why", "No limit reached. Rules by API key, visitor or template are not checked here.")
@@ -153,7 +153,7 @@ func TestConsole_AnotherMailboxMeanwhile_IsNotReset(t *testing.T) {
 	v.isTrue("asked === 1")
 	v.click("#ask-reset")
 	get[bool](v, "letGo()")
-	v.reads("confirm-text", "1 email and the code attempts of alice@example.com")
+	v.reads("confirm-text", "1 email and the guesses at codes of alice@example.com")
 	v.reads("found-title", "alice@example.com")
 	v.run(holdAnswers)
 	v.click("#reset-now")
@@ -163,7 +163,7 @@ func TestConsole_AnotherMailboxMeanwhile_IsNotReset(t *testing.T) {
 	v.is("reason.value", "")
 	v.types("reason", "asked by bob")
 	get[bool](v, "letGo()")
-	v.reads("announce", "alice@example.com was reset: 1 email and 0 code attempts removed.")
+	v.reads("announce", "alice@example.com was reset: 1 email and 0 guesses removed.")
 	v.is(`[document.getElementById("found-title").textContent, reason.value, document.getElementById("sends-title").textContent].join()`, "bob@example.com,asked by bob,1 email on record")
 	v.looksUp("alice@example.com")
 	v.reads("sends-title", "0 emails on record")

@@ -113,7 +113,7 @@ at("again").addEventListener("click", () => send(at("again"), at("prove-note")))
 
 at("prove").addEventListener("submit", (event) => {
   event.preventDefault();
-  busy(at("verify"), verify, () => waits.verify.waiting); // else a double click is two attempts
+  busy(at("verify"), verify, () => waits.verify.waiting); // else a double click is two guesses
 });
 
 async function verify() {
@@ -129,10 +129,10 @@ async function verify() {
     step("done", "done-title");
     return;
   }
-  const left = body.attempts_left;
+  const left = body.guesses_left;
   at("prove-note").classList.remove("wait");
   at("prove-note").textContent = status === 429 ? "" // the countdown says it
-    : left > 0 ? `Wrong code. ${count(left, "attempt")} left.` : errorText(body);
+    : left > 0 ? `Wrong code. ${count(left, "guess", "guesses")} left.` : errorText(body);
   if (status === 429) {
     waits.verify.update(body);
   }

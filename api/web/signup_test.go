@@ -58,7 +58,7 @@ func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
 	v.waits("again", "One email a minute. Next in ")
 	v.run(fmt.Sprintf("code.value = %q", s.wrongCode(email)))
 	v.staysBusy("#verify")
-	v.reads("prove-note", "Wrong code. 4 attempts left.") // the second click cost none
+	v.reads("prove-note", "Wrong code. 4 guesses left.") // the second click cost none
 	v.reads("status", "422 wrong code")
 	v.run(`document.querySelector("#verdict details").open = true`)
 	v.looksRight("signup-code", ".toast", ".badge")
@@ -115,8 +115,8 @@ func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
 		s.post("/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, s.wrongCode("alice@example.com")))
 	}
 	v.enters("code", s.wrongCode("alice@example.com"))
-	v.reads("status", "429 too many attempts")
-	v.waits("verify", "Too many attempts. Try again in ")
+	v.reads("status", "429 too many guesses")
+	v.waits("verify", "Too many guesses. Try again in ")
 	v.is(`document.getElementById("prove-note").textContent`, "")
 	v.click("#reset")
 	v.reads("announce", "Mailbox reset.")

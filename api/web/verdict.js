@@ -9,7 +9,7 @@ let opened = false; // the JSON, since there is nothing else to show
 
 const words = {
   email: { ready: "to send", statuses: { 429: "not yet" } },
-  code: { ready: "to check", statuses: { 200: "verified", 410: "no valid code", 422: "wrong code", 429: "too many attempts" } },
+  code: { ready: "to check", statuses: { 200: "verified", 410: "no valid code", 422: "wrong code", 429: "too many guesses" } },
 };
 
 // showVerdict draws an answer about an email or a code, with all of its wait still to come.

@@ -36,7 +36,7 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up attempts, 5 in ten minutes and
+         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up guesses, 5 in ten minutes and
          *     20 a day by default, which new codes do not refill.
          */
         post: operations["verifyCode"];
@@ -217,7 +217,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a mailbox
-         * @description Clears the counts of rules by mailbox and the attempts at its codes. The audit log records it.
+         * @description Clears the counts of rules by mailbox and the guesses at its codes. The audit log records it.
          */
         post: operations["resetMailbox"];
         delete?: never;
@@ -642,7 +642,7 @@ export interface components {
                 /** Format: date-time */
                 at: string;
             }[];
-            /** @description Limits of attempts at its codes. */
+            /** @description Limits of guesses at its codes. */
             guesses?: components["schemas"]["Tier"][];
         };
         /** @description The mailbox or subject in the log, as a keyed hash. */
@@ -803,7 +803,7 @@ export interface components {
             /** @constant */
             type: "urn:mailgate:problem:code-incorrect";
             /** Format: int64 */
-            attempts_left: number;
+            guesses_left: number;
         };
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
@@ -1066,7 +1066,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verified"];
                 };
             };
-            /** @description The address has no valid code. No attempt was counted. */
+            /** @description The address has no valid code. No guess was counted. */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -1075,7 +1075,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The code is wrong; `limits` are those of attempts. Or a field is invalid, and no attempt was counted. */
+            /** @description The code is wrong; `limits` are those of guesses. Or a field is invalid, and no guess was counted. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1086,7 +1086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
                 };
             };
-            /** @description No attempts are left. The code was not checked. */
+            /** @description No guesses are left. The code was not checked. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

@@ -28,7 +28,7 @@ type reply struct {
 		Verified  bool
 		Degraded  bool
 		Sends     []struct{ ID string }
-		Left      int `json:"attempts_left"`
+		Left      int `json:"guesses_left"`
 		Cleared   int
 		Mails     []struct{ ID uint64 }
 		To        []string

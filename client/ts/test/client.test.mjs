@@ -142,7 +142,7 @@ test("end to end: lost answers, one mail", async () => {
 
   const [code] = mails[0].match(/\b\d{6}\b/);
   const wrong = await client(MAILGATE_URL).verify({ email, code, purpose: "sign-up" });
-  assert.equal(wrong.error.attempts_left, 4);
+  assert.equal(wrong.error.guesses_left, 4);
   assert.ok((await client(MAILGATE_URL).verify({ email, code })).data.verified);
   assert.equal((await client(MAILGATE_URL).verify({ email, code })).error.type, "urn:mailgate:problem:code-expired");
   assert.equal((await client(MAILGATE_URL).mailbox(email)).data.limit, "minute");

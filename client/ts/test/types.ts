@@ -30,10 +30,10 @@ export function narrows(problem: Problem): number | undefined {
 }
 export const core: components["schemas"]["Problem"]["type"] = "urn:mailgate:problem:busy";
 
-export function attempts({ error }: VerifyResult): number {
-  // @ts-expect-error only a wrong code has attempts left
-  error?.attempts_left;
-  return error?.type === "urn:mailgate:problem:code-incorrect" ? error.attempts_left : 0;
+export function guesses({ error }: VerifyResult): number {
+  // @ts-expect-error only a wrong code has guesses left
+  error?.guesses_left;
+  return error?.type === "urn:mailgate:problem:code-incorrect" ? error.guesses_left : 0;
 }
 
 export async function calls(): Promise<void> {
