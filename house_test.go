@@ -23,7 +23,7 @@ var edges = map[string][]string{
 	"github.com/valyala/fasthttp":    {"api"},
 	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/standby", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
-	"modernc.org/sqlite":             {"cache"},
+	"zombiezen.com/go/sqlite":        {"cache"},
 	"github.com/emersion/go-smtp":    {"mailer"},
 	"github.com/jordan-wright/email": {"mailer/message"},
 }

@@ -123,7 +123,7 @@ func (r *rig) another() *rig {
 
 // counted is a limiter on the rig's store. One of the same name and form shares its records.
 func (r *rig) counted(name string, a throttle.Algorithm) *local.Limiter {
-	return local.New(r.Store.Table(name), a, r.now.Load)
+	return local.New(r.Store.Table(name), a)
 }
 
 // tiers is counted by a policy.

@@ -42,7 +42,7 @@ func localLibrary(b *bench) []row {
 func (b *bench) inMemory() limiter {
 	store := must(cache.Open(cache.Options{Bytes: 2 << 30}))
 	b.later(func() { store.Close() })
-	return ours(local.New(store.Table("mailboxes"), libraryTiers, nil))
+	return ours(local.New(store.Table("mailboxes"), libraryTiers))
 }
 
 // fill has the limiter admit n mailboxes once and returns them in no order.

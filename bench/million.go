@@ -69,6 +69,6 @@ func copyRecord(ctx context.Context, dir string, n int64) {
 	}
 	expires := time.Now().Add(24 * time.Hour).UnixMilli()
 	parallel(256, 0, int(n), func(i int) error {
-		return table.Update(ctx, prefix+mailbox(int64(i)), func([]byte) ([]byte, int64) { return record, expires })
+		return table.Update(ctx, prefix+mailbox(int64(i)), func([]byte, int64) ([]byte, int64) { return record, expires })
 	})
 }

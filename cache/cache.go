@@ -62,13 +62,14 @@ type Options struct {
 // Store is one data directory, or memory alone.
 type Store struct {
 	records records
+	now     func() int64
 	closed  atomic.Bool
 }
 
-// Step makes the next value of a key from the old one. A nil old is a key without a value, a
-// nil next removes it. The value is forgotten at expires. A step must not modify old, keep
-// next, or call the store.
-type Step = func(old []byte) (next []byte, expires int64)
+// Step makes the next value of a key from the old one; now is the store's clock. A nil old is a
+// key without a value, a nil next removes it. The value is forgotten at expires. A step must not
+// modify old, keep next, or call the store.
+type Step = func(old []byte, now int64) (next []byte, expires int64)
 
 // records are the values of all tables. Keys begin with the table's name and a slash.
 type records interface {
@@ -91,13 +92,13 @@ func Open(o Options) (*Store, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Dir == "" {
-		return &Store{records: newMemory(o)}, nil
+		return &Store{records: newMemory(o), now: o.Now}, nil
 	}
 	d, err := openDisk(o)
 	if err != nil {
 		return nil, unavailable("opening the data directory", err)
 	}
-	return &Store{records: d}, nil
+	return &Store{records: d, now: o.Now}, nil
 }
 
 // Ready returns an error if values cannot be read and written now.
@@ -122,18 +123,27 @@ func (s *Store) Close() error {
 // Table is a part of a store with keys of its own.
 type Table struct {
 	records records
-	name    string
+	now     func() int64
+	name    string // in errors
 	prefix  string
 }
 
 // Table returns the table of this name, which must not contain a slash. Tables of one name
 // are one table.
 func (s *Store) Table(name string) *Table {
+	return (&Table{records: s.records, now: s.now, name: name}).Part(name)
+}
+
+// Part returns a table in the table. The rules for its name are those of Store.Table.
+func (t *Table) Part(name string) *Table {
 	if strings.Contains(name, "/") {
 		panic("cache: the name of a table contains a slash")
 	}
-	return &Table{records: s.records, name: name, prefix: name + "/"}
+	return &Table{t.records, t.now, t.name, t.prefix + name + "/"}
 }
+
+// Now is the store's clock.
+func (t *Table) Now() int64 { return t.now() }
 
 // Get returns the value of the key, or nil if it has none or it has expired. The caller must
 // not modify it. A value that an Update is writing may be returned before it is durable.
@@ -190,7 +200,7 @@ func (r record) at(now int64) []byte {
 // apply takes one step from r at now and reports whether there is something to write.
 func (r record) apply(now int64, step Step) (next record, changed bool) {
 	old := r.at(now)
-	next.value, next.expires = step(old)
+	next.value, next.expires = step(old, now)
 	if next.at(now) == nil {
 		return record{}, r.value != nil // also if it has expired: the clock may step back
 	}

@@ -47,12 +47,12 @@ func put(t testing.TB, table *Table, key, value string, expires int64) {
 }
 
 func tryPut(table *Table, key, value string, expires int64) error {
-	return table.Update(ctx, key, func([]byte) ([]byte, int64) { return []byte(value), expires })
+	return table.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return []byte(value), expires })
 }
 
 func remove(t testing.TB, table *Table, key string) {
 	t.Helper()
-	must.OK(t, table.Update(ctx, key, func([]byte) ([]byte, int64) { return nil, 0 }))
+	must.OK(t, table.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 }))
 }
 
 func expect(t testing.TB, table *Table, key, value string) {
@@ -88,7 +88,7 @@ func TestUpdate_Steps_ReplaceAndRemove(t *testing.T) {
 		put(t, a, "empty", "", never)
 		expect(t, s.Table("a"), "key", "one")
 		var saw []byte
-		must.OK(t, a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, a.Update(ctx, "key", func(old []byte, _ int64) ([]byte, int64) {
 			saw = slices.Clone(old)
 			return append(slices.Clone(old), " two"...), never
 		}))
@@ -119,7 +119,7 @@ func TestGet_Expiry_GoesByTheClock(t *testing.T) {
 		expect(t, table, "key", "value")
 		now.Store(3000)
 		expectNone(t, table, "key")
-		must.OK(t, table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+		must.OK(t, table.Update(ctx, "key", func(old []byte, _ int64) ([]byte, int64) {
 			if old != nil {
 				t.Errorf("the step saw the expired %q", old)
 			}
@@ -217,7 +217,7 @@ func TestUpdate_Concurrent_LosesNoStep(t *testing.T) {
 						continue
 					}
 					var next int64
-					if err := table.Update(ctx, key, func(old []byte) ([]byte, int64) {
+					if err := table.Update(ctx, key, func(old []byte, _ int64) ([]byte, int64) {
 						next = count(old) + 1
 						return fmt.Appendf(nil, "%*d", size, next), never
 					}); err != nil {

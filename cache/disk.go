@@ -348,7 +348,7 @@ func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byt
 
 // ready makes a write, as only that tells. No table can have its key, as it has no slash.
 func (d *disk) ready(ctx context.Context) error {
-	return d.update(ctx, "ready", func(old []byte) ([]byte, int64) {
+	return d.update(ctx, "ready", func(old []byte, _ int64) ([]byte, int64) {
 		if string(old) == "tick" {
 			return []byte("tock"), math.MaxInt64
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // logTo is a logger whose lines a test can read.
@@ -213,17 +215,19 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
 	batched, wait := Batch(ctx)
 	for i := range 800 { // more than one sweep looks at
-		must.OK(t, s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }))
+		must.OK(t, s.Table("t").Update(batched, fmt.Sprint("key", i), func([]byte, int64) ([]byte, int64) { return []byte("value"), []int64{1000, never}[i%2] }))
 	}
 	must.OK(t, wait(ctx))
 	d := s.records.(*disk)
 	for _, tt := range []struct{ at, left int64 }{{1000 + grace - 1, 800}, {1000 + grace, 400}} {
 		now.Store(tt.at)
 		for from, more := "", true; more; more = from != "" {
-			from = must.Get(d.db.sweep(from, tt.at-grace))(t)
+			from = must.Get(query(ctx, d, func() (string, error) { return d.db.sweep(from, tt.at-grace) }))(t)
 		}
-		var left int64
-		if err := d.db.conn.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&left); err != nil || left != tt.left {
+		left, err := query(ctx, d, func() (int64, error) {
+			return sqlitex.ResultInt64(d.db.conn.Prep("SELECT count(*) FROM records WHERE key LIKE 't/%'"))
+		})
+		if err != nil || left != tt.left {
 			t.Errorf("%d are left at %d, want %d; %v", left, tt.at, tt.left, err)
 		}
 	}
@@ -234,13 +238,13 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 // hang holds up all writes until the function that it returns is called.
 func hang(t *testing.T, s *Store) (release func()) {
 	t.Helper()
-	other, err := connect(s.records.(*disk).db.path)
+	other, err := sqlite.OpenConn(s.records.(*disk).db.path)
 	if err == nil {
-		_, err = other.Exec("BEGIN IMMEDIATE")
+		err = sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil)
 	}
 	must.OK(t, err)
 	return func() {
-		_, err := other.Exec("ROLLBACK")
+		err := sqlitex.ExecuteTransient(other, "ROLLBACK", nil)
 		if err := errors.Join(err, other.Close()); err != nil {
 			t.Error(err)
 		}
@@ -248,7 +252,7 @@ func hang(t *testing.T, s *Store) (release func()) {
 }
 
 func appendTo(ctx context.Context, table *Table, key, text string) error {
-	return table.Update(ctx, key, func(old []byte) ([]byte, int64) { return append(bytes.Clone(old), text...), never })
+	return table.Update(ctx, key, func(old []byte, _ int64) ([]byte, int64) { return append(bytes.Clone(old), text...), never })
 }
 
 // A write that hangs holds up a caller no longer than its context lasts, and later calls see what
@@ -259,7 +263,7 @@ func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	put(t, table, "key", "0", never)
 	release := hang(t, s)
 	same := func(ctx context.Context) error {
-		return table.Update(ctx, "pending", func([]byte) ([]byte, int64) { return []byte("value"), never })
+		return table.Update(ctx, "pending", func([]byte, int64) ([]byte, int64) { return []byte("value"), never })
 	}
 	another := func(ctx context.Context) error { return appendTo(ctx, table, "key", "1") }
 	for i, call := range []func(ctx context.Context) error{same, another, s.Ready} {
@@ -310,7 +314,8 @@ func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
 	batched, _ := Batch(ctx)
 	must.OK(t, appendTo(batched, s.Table("t"), "key", "1"))
 	servertest.Eventually(t, "the change to be written", func() bool {
-		r, err := s.records.(*disk).db.get("t/key")
+		d := s.records.(*disk)
+		r, err := query(ctx, d, func() (record, error) { return d.db.get("t/key") })
 		return err == nil && string(r.value) == "1"
 	})
 }

@@ -1,17 +1,15 @@
 package cache
 
 import (
-	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"net/url"
-	"path/filepath"
 	"strings"
+	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // schema is the table as SQLite keeps it. The sum is over the key, the expiry and the value, as
@@ -23,13 +21,13 @@ const schema = `CREATE TABLE IF NOT EXISTS records (
 // page is how many records are read at once by what reads many.
 const page = 256
 
-// database is the SQLite file, on one connection: that of another one would read its pages anew
-// after each change.
+// database is the SQLite file, for one goroutine at a time. It has one connection, since another
+// would read its pages anew after each change.
 type database struct {
 	path string
-	conn *sql.DB
+	conn *sqlite.Conn
 
-	begin, commit, rollback, put, remove, expire, one, many, pageEnd *sql.Stmt
+	begin, commit, rollback, put, remove, expire, one, many, pageEnd *sqlite.Stmt
 }
 
 func openDatabase(path string, sync bool) (*database, error) {
@@ -41,21 +39,27 @@ func openDatabase(path string, sync bool) (*database, error) {
 }
 
 func (db *database) open(sync bool) (err error) {
-	synchronous := "synchronous(NORMAL)" // flushes at checkpoints, so a power cut takes only the newest
+	synchronous := "NORMAL" // flushes at checkpoints, so a power cut takes only the newest
 	if sync {
-		synchronous = "synchronous(FULL)"
+		synchronous = "FULL"
 	}
-	if db.conn, err = connect(db.path, "busy_timeout(5000)", "page_size(4096)", "journal_mode(WAL)", synchronous,
-		"cache_size(-8192)", "wal_autocheckpoint(4000)", "journal_size_limit(33554432)", "temp_store(MEMORY)"); err != nil {
+	if db.conn, err = sqlite.OpenConn(db.path, sqlite.OpenReadWrite); err != nil {
 		return err
+	}
+	db.conn.SetBusyTimeout(5 * time.Second)
+	for _, pragma := range []string{"page_size=4096", "journal_mode=WAL", "synchronous=" + synchronous, "cache_size=-8192",
+		"wal_autocheckpoint=4000", "journal_size_limit=33554432", "temp_store=MEMORY"} {
+		if err := sqlitex.ExecuteTransient(db.conn, "PRAGMA "+pragma, nil); err != nil {
+			return err
+		}
 	}
 	if err := db.check(); err != nil {
 		return err
 	}
-	if _, err := db.conn.Exec(schema); err != nil {
+	if err := sqlitex.ExecuteTransient(db.conn, schema, nil); err != nil {
 		return err
 	}
-	for statement, text := range map[**sql.Stmt]string{
+	for statement, text := range map[**sqlite.Stmt]string{
 		&db.begin:    "BEGIN IMMEDIATE",
 		&db.commit:   "COMMIT",
 		&db.rollback: "ROLLBACK",
@@ -73,20 +77,6 @@ func (db *database) open(sync bool) (err error) {
 	return nil
 }
 
-// connect makes one connection to a database. Its path may contain anything.
-func connect(path string, pragmas ...string) (*sql.DB, error) {
-	slashed := filepath.ToSlash(path)
-	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // a drive of Windows
-	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	return db, nil
-}
-
 // close merges the log into the database.
 func (db *database) close() error {
 	if db.conn == nil {
@@ -98,14 +88,15 @@ func (db *database) close() error {
 // check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
 // or the order of its keys are damaged.
 func (db *database) check() error {
-	var found string
-	if err := db.conn.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
+	check, err := db.conn.Prepare("PRAGMA integrity_check(1)")
+	if err != nil {
 		return err
 	}
-	if found != "ok" {
-		return fmt.Errorf("%w: %s: %s", ErrCorrupt, db.path, strings.Join(strings.Fields(found), " "))
+	found, err := sqlitex.ResultText(check)
+	if err == nil && found != "ok" {
+		err = fmt.Errorf("%w: %s: %s", ErrCorrupt, db.path, strings.Join(strings.Fields(found), " "))
 	}
-	return nil
+	return err
 }
 
 // write makes all changes or none.
@@ -115,12 +106,12 @@ func (db *database) transaction(all []*write) (err error) {
 	if len(all) == 1 {
 		return db.change(all[0]) // a transaction of its own
 	}
-	if _, err = db.begin.Exec(); err != nil {
+	if err = run(db.begin); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			_, _ = db.rollback.Exec()
+			_ = run(db.rollback)
 		}
 	}()
 	for _, w := range all {
@@ -128,24 +119,36 @@ func (db *database) transaction(all []*write) (err error) {
 			return err
 		}
 	}
-	_, err = db.commit.Exec()
-	return err
+	return run(db.commit)
 }
 
-func (db *database) change(w *write) (err error) {
+func (db *database) change(w *write) error {
 	if w.value == nil {
-		_, err = db.remove.Exec(w.key)
-	} else {
-		_, err = db.put.Exec(w.key, w.expires, w.value, checksum(w.key, w.record))
+		db.remove.BindText(1, w.key)
+		return run(db.remove)
 	}
-	return err
+	db.put.BindText(1, w.key)
+	db.put.BindInt64(2, w.expires)
+	db.put.BindBytes(3, w.value)
+	db.put.BindInt64(4, checksum(w.key, w.record))
+	return run(db.put)
+}
+
+// run executes a statement that returns no rows.
+func run(statement *sqlite.Stmt) error {
+	_, err := statement.Step()
+	return errors.Join(err, statement.Reset())
 }
 
 // sweep removes what expired before a moment from the page of keys that follows one, and returns
 // the last key of the page; empty behind the last page.
 func (db *database) sweep(after string, before int64) (last string, err error) {
-	if err = db.pageEnd.QueryRow(after).Scan(&last); err == nil && last != "" {
-		_, err = db.expire.Exec(after, last, before)
+	db.pageEnd.BindText(1, after)
+	if last, err = sqlitex.ResultText(db.pageEnd); err == nil && last != "" {
+		db.expire.BindText(1, after)
+		db.expire.BindText(2, last)
+		db.expire.BindInt64(3, before)
+		err = run(db.expire)
 	}
 	if err != nil {
 		return after, databaseError(err, db.path)
@@ -159,47 +162,41 @@ type row struct {
 	record
 }
 
-// scan reads a row, and returns ErrCorrupt for one that is not what was written.
-func (db *database) scan(from interface{ Scan(...any) error }) (r row, err error) {
-	var sum uint32
-	if err := from.Scan(&r.key, &r.expires, &r.value, &sum); err != nil {
-		return r, databaseError(err, db.path)
+// next reads the next row of a query; none is left if more is false. It returns ErrCorrupt for a
+// row that is not what was written.
+func (db *database) next(query *sqlite.Stmt) (r row, more bool, err error) {
+	if more, err = query.Step(); err != nil || !more {
+		return r, false, databaseError(err, db.path)
 	}
-	if checksum(r.key, r.record) != sum {
-		return r, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
+	r.key, r.expires, r.value = query.ColumnText(0), query.ColumnInt64(1), make([]byte, query.ColumnLen(2))
+	query.ColumnBytes(2, r.value)
+	if checksum(r.key, r.record) != query.ColumnInt64(3) {
+		return r, false, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
 	}
-	if r.value == nil {
-		r.value = []byte{}
-	}
-	return r, nil
+	return r, true, nil
 }
 
 // get returns the record of the key.
 func (db *database) get(key string) (record, error) {
-	r, err := db.scan(db.one.QueryRow(key))
-	if errors.Is(err, sql.ErrNoRows) {
-		return record{}, nil
-	}
+	defer db.one.Reset()
+	db.one.BindText(1, key)
+	r, _, err := db.next(db.one)
 	return r.record, err
 }
 
 // list returns a page of the records from a key on whose keys begin with prefix, which ends
 // with a slash.
 func (db *database) list(prefix, from string) (all []row, err error) {
-	end := strings.TrimSuffix(prefix, "/") + "0" // the byte after a slash
-	rows, err := db.many.Query(from, end)
-	if err != nil {
-		return nil, databaseError(err, db.path)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		r, err := db.scan(rows)
-		if err != nil {
-			return nil, err
+	defer db.many.Reset()
+	db.many.BindText(1, from)
+	db.many.BindText(2, strings.TrimSuffix(prefix, "/")+"0") // the byte after a slash
+	for {
+		r, more, err := db.next(db.many)
+		if err != nil || !more {
+			return all, err
 		}
 		all = append(all, r)
 	}
-	return all, databaseError(rows.Err(), db.path)
 }
 
 // after returns the key where the page behind rows begins, or empty if these are the last.
@@ -212,24 +209,23 @@ func after(rows []row) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func checksum(key string, r record) uint32 {
+func checksum(key string, r record) int64 {
 	var expires [8]byte
 	binary.LittleEndian.PutUint64(expires[:], uint64(r.expires))
 	sum := crc32.Update(0, castagnoli, []byte(key))
 	sum = crc32.Update(sum, castagnoli, expires[:])
-	return crc32.Update(sum, castagnoli, r.value)
+	return int64(crc32.Update(sum, castagnoli, r.value))
 }
 
 // databaseError gives an error of SQLite its kind.
 func databaseError(err error, path string) error {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	if err == nil || errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	switch code := e.Code(); {
-	case code&0xff == sqlite3.SQLITE_CORRUPT, code&0xff == sqlite3.SQLITE_NOTADB:
+	switch code := sqlite.ErrCode(err); {
+	case code.ToPrimary() == sqlite.ResultCorrupt, code == sqlite.ResultNotADB:
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
-	case code&0xff == sqlite3.SQLITE_FULL, code == sqlite3.SQLITE_IOERR_SHMSIZE:
+	case code.ToPrimary() == sqlite.ResultFull, code == sqlite.ResultIOErrSHMSize:
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)

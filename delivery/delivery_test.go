@@ -3,7 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +23,8 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/prometheus/client_golang/prometheus"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // bench is a service whose store, relay and clock a test has in hand.
@@ -45,7 +46,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, log: new(bytes.Buffer), refunds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"})}
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must(cache.Open(cache.Options{Now: b.now.Load}))(t)
-	b.keys = idempotency.New(keyed.Local(b.store.Table("requests"), b.now.Load), lease)
+	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
 	b.Service = New(Options{
 		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
@@ -101,8 +102,8 @@ func (b *bench) send() (Send, limiters) {
 	exact := must(throttle.ParsePolicy("day=9/24h"))(b.t)
 	counter := must(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
 	l := limiters{
-		local.New(b.store.Table("mailbox"), exact, b.now.Load), local.New(b.store.Table("caller"), exact, b.now.Load),
-		local.New(b.store.Table("all"), counter, b.now.Load),
+		local.New(b.store.Table("mailbox"), exact), local.New(b.store.Table("caller"), exact),
+		local.New(b.store.Table("all"), counter),
 	}
 	set := must(rules.New(rules.Options{},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
@@ -200,7 +201,7 @@ func TestBegin_ReplyLost_KeyIsFreed(t *testing.T) {
 		steps int
 	}{{throttle.ErrUnavailable, 2}, {errors.Join(throttle.ErrUnavailable, throttle.ErrUnchanged), 1}} {
 		b := newBench(t)
-		store := &unheard{keyed.Local(b.store.Table("requests"), b.now.Load), tt.err, 0}
+		store := &unheard{keyed.Local(b.store.Table("requests")), tt.err, 0}
 		b.Service.o.Requests = idempotency.New(store, lease)
 		if _, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); kindOf(err) != Storage || store.steps != tt.steps {
 			t.Errorf("%v after %d steps, want %d", err, store.steps, tt.steps)
@@ -292,18 +293,17 @@ func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	b.store = must(cache.Open(cache.Options{Dir: dir, Now: b.now.Load}))(t)
 	defer b.store.Close()
 	q, _ := b.send()
-	other := must(sql.Open("sqlite", filepath.Join(dir, "history.db")))(t)
-	defer other.Close()
-	lock := must(other.Conn(t.Context()))(t)
-	defer lock.Close()
-	must(lock.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
+	other := must(sqlite.OpenConn(filepath.Join(dir, "history.db")))(t)
+	defer other.Close() // which rolls back
+	if err := sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Attempt(ctx, "r").Send(q)
 	if kindOf(err) != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
 		t.Errorf("%v; %d transactions, %d emails", err, b.relay.aborted, b.relay.committed)
 	}
-	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)
 }
 
 // The queue is bounded, and the end does not wait for a store that hangs: each is tried once

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
@@ -18,8 +17,7 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = store.Close() }()
-	now := func() int64 { return time.Now().UnixMilli() }
-	requests := idempotency.New(keyed.Local(store.Table("requests"), now), 60_000)
+	requests := idempotency.New(keyed.Local(store.Table("requests")), 60_000)
 	fingerprint := func(body string) idempotency.Fingerprint {
 		mac := hmac.New(sha256.New, []byte("at least sixteen random bytes"))
 		mac.Write([]byte("POST /send-code " + body))

@@ -7,7 +7,7 @@
 //
 //	store, err := cache.Open(cache.Options{}) // or Dir: "data", to keep records on disk
 //	...
-//	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+//	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 //	verdict, err := limiter.Take(ctx, "alice@example.com", throttle.NewID())
 //
 // Package throttle/cluster keeps them in Redis instead, for several processes, and takes the

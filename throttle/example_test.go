@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	defer store.Close()
-	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), now)
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 	ctx, mailbox := context.Background(), "alice@example.com"
 	take := func() throttle.Admission {
 		id := throttle.NewID()
@@ -66,7 +66,7 @@ func ExampleNewTokenBucket() {
 		return
 	}
 	defer store.Close()
-	limiter := local.New(store.Table("visitors"), bucket, nil)
+	limiter := local.New(store.Table("visitors"), bucket)
 	v, err := limiter.Take(context.Background(), "192.0.2.1", throttle.NewID())
 	fmt.Println(v.Allowed, v.Remaining(), err)
 	// Output: true 19 <nil>

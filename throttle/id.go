@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"math/rand/v2"
-	"strings"
-)
+import "math/rand/v2"
 
 // ID names one send: eight characters of A-Z, a-z, 0-9, - and _. The answer to the
 // caller, the log and the store show the same eight characters. An ID only has to differ from
@@ -32,12 +29,20 @@ func ParseID(text string) (id ID, err error) {
 // Valid reports whether the ID is one that NewID or ParseID can return.
 func (id ID) Valid() bool {
 	for _, c := range id {
-		if strings.IndexByte(idAlphabet, c) < 0 {
+		if !inID[c] {
 			return false
 		}
 	}
 	return true
 }
+
+// inID holds whether a character is in an ID: to search idAlphabet for each takes a twelfth of a refusal.
+var inID = func() (in [256]bool) {
+	for _, c := range []byte(idAlphabet) {
+		in[c] = true
+	}
+	return in
+}()
 
 // String returns the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

@@ -39,7 +39,7 @@ type setting struct {
 
 func newSetting(t *testing.T, clock *keyedtest.Clock, store keyed.Store) *setting {
 	t.Helper()
-	s := &setting{t: t, clock: clock, store: store, guesses: local.New(keyedtest.Table(t, clock), budget, clock.Now)}
+	s := &setting{t: t, clock: clock, store: store, guesses: local.New(keyedtest.Table(t, clock), budget)}
 	s.use(store, s.guesses)
 	return s
 }

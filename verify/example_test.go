@@ -3,7 +3,6 @@ package verify_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
@@ -18,15 +17,14 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = store.Close() }()
-	now := func() int64 { return time.Now().UnixMilli() }
 	guesses, err := throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")
 	if err != nil {
 		panic(err)
 	}
 	codes, err := verify.New(verify.Options{
-		Store:   keyed.Local(store.Table("codes"), now),
+		Store:   keyed.Local(store.Table("codes")),
 		Secret:  []byte("at least sixteen random bytes"),
-		Guesses: local.New(store.Table("guesses"), guesses, now),
+		Guesses: local.New(store.Table("guesses"), guesses),
 	})
 	if err != nil {
 		panic(err)

@@ -89,19 +89,19 @@ func New(with Setup) *Server {
 	}
 	s.listen()
 	s.Store = must(cache.Open(cache.Options{Dir: with.Dir, Now: now}))
-	s.Mailboxes = local.New(s.Store.Table("mailboxes"), throttle.DefaultPolicy(), now)
-	s.Codes, s.Requests = keyed.Local(s.Store.Table("codes"), now), keyed.Local(s.Store.Table("requests"), now)
+	s.Mailboxes = local.New(s.Store.Table("mailboxes"), throttle.DefaultPolicy())
+	s.Codes, s.Requests = keyed.Local(s.Store.Table("codes")), keyed.Local(s.Store.Table("requests"))
 	metrics := prometheus.NewRegistry()
 	s.openRelays(with.Faults, relay.Options{Hooks: api.RelayHooks(metrics)})
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>")), must(message.LoadTemplates(nil, "en"))))
 	o := api.Options{
 		Live: api.Live{
 			Composer: composer,
-			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must(throttle.ParsePolicy("minute=1/60s")), now)},
+			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must(throttle.ParsePolicy("minute=1/60s")))},
 		},
 		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must(address.NewIdentity(true)),
 		APIKeys: must(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must(api.ParseKeys("alex:" + AdminKey)),
-		Guesses: local.New(s.Store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")), now), Secret: []byte(secret),
+		Guesses: local.New(s.Store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
@@ -198,5 +198,5 @@ func must[T any](value T, err error) T {
 
 // Limiter is a limiter on a store of its own.
 func Limiter(a throttle.Algorithm, now func() int64) *local.Limiter {
-	return local.New(must(cache.Open(cache.Options{Now: now})).Table("limiter"), a, now)
+	return local.New(must(cache.Open(cache.Options{Now: now})).Table("limiter"), a)
 }

@@ -3,7 +3,7 @@
 //
 //	limit, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: time.Minute}, 60)
 //	...
-//	protect, err := gate.New(gate.Options{Limiter: local.New(store.Table("requests"), limit, nil)})
+//	protect, err := gate.New(gate.Options{Limiter: local.New(store.Table("requests"), limit)})
 //	...
 //	app.Post("/login", protect, login)
 //

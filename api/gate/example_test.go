@@ -27,7 +27,7 @@ func Example() {
 		return
 	}
 	defer store.Close()
-	limiter := local.New(store.Table("guesses"), minute, nil)
+	limiter := local.New(store.Table("guesses"), minute)
 	guesses, err := gate.New(gate.Options{
 		Limiter: limiter,
 		Key:     func(c *fiber.Ctx) string { return c.Query("user") },

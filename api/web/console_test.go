@@ -196,7 +196,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	store := must(cache.Open(cache.Options{Now: stopped}))
 	t.Cleanup(func() { store.Close() })
 	s, redis := newServerOnRedis(t, func(o *api.Options) {
-		o.Lookups = local.New(store.Table("lookups"), bucket, stopped)
+		o.Lookups = local.New(store.Table("lookups"), bucket)
 		o.DegradedSince = func() int64 { return 1_800_000_000_000 }
 	})
 	v := newVisitor(t)

@@ -132,7 +132,7 @@ func perSecond(name string, rate int) (throttle.Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limiting lookups: %w", err)
 	}
-	return local.New(memory.Table(name), bucket, now), nil
+	return local.New(memory.Table(name), bucket), nil
 }
 
 func (p *program) registerMetrics() error {

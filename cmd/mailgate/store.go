@@ -28,7 +28,6 @@ type store struct {
 	redis   redis.UniversalClient // nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
-	now     func() int64          // the clock of own
 	log     *slog.Logger
 
 	timeout  time.Duration // of a check
@@ -40,18 +39,19 @@ type store struct {
 
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
-	s = &store{prefix: c.RedisPrefix, now: now, log: log, timeout: storeTimeout(c), stop: func() {}}
+	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c), stop: func() {}}
 	s.usable = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
 		Help: "1 while the records can be used; checked every ten seconds.",
 	})
 	var clock *standby.Clock
+	ownNow := now
 	if c.Standby() {
 		clock = standby.NewClock()
-		s.now = clock.Now
+		ownNow = clock.Now
 	}
 	if c.UsesDataDir() {
-		if s.own, err = openDisk(c, s.now, log); err != nil {
+		if s.own, err = openDisk(c, ownNow, log); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 // have one form.
 func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, error) {
 	if s.redis == nil {
-		return local.New(s.own.Table(name), a, s.now), nil
+		return local.New(s.own.Table(name), a), nil
 	}
 	shared, err := cluster.New(s.redis, s.prefix+":"+name, a)
 	if err != nil {
@@ -84,20 +84,20 @@ func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, 
 	if s.standby == nil {
 		return shared, nil
 	}
-	return s.standby.Limiter(name+"."+a.Form(), a, shared, local.New(s.own.Table(name), a, s.now)), nil
+	return s.standby.Limiter(name+"."+a.Form(), a, shared, local.New(s.own.Table(name), a)), nil
 }
 
 // records keeps values that change by one step at a time. Merge joins what this node wrote
 // alone with what Redis has. With mirror, the node's own records have what Redis decided, too.
 func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Store {
 	if s.redis == nil {
-		return keyed.Local(s.own.Table(name), s.now)
+		return keyed.Local(s.own.Table(name))
 	}
 	shared := keyed.Redis(s.redis, s.prefix+":"+name)
 	if s.standby == nil {
 		return shared
 	}
-	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name), s.now), merge, mirror)
+	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name)), merge, mirror)
 }
 
 // start begins to check the store, and to write to Redis what an outage has left.

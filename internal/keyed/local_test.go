@@ -25,7 +25,7 @@ func TestLocal_Suite_KeepsTheContract(t *testing.T) {
 	for where, dir := range map[string]string{"Memory": "", "Disk": t.TempDir()} {
 		t.Run(where, func(t *testing.T) {
 			_, table := openTable(t, dir)
-			keyedtest.Run(t, func() keyed.Store { return keyed.Local(table, machineNow) })
+			keyedtest.Run(t, func() keyed.Store { return keyed.Local(table) })
 		})
 	}
 }
@@ -33,7 +33,7 @@ func TestLocal_Suite_KeepsTheContract(t *testing.T) {
 func TestLocal_Closed_Unavailable(t *testing.T) {
 	store, table := openTable(t, "")
 	must.OK(t, store.Close())
-	_, err := keyed.Local(table, machineNow).Update(t.Context(), "k", func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	_, err := keyed.Local(table).Update(t.Context(), "k", func([]byte, int64) ([]byte, int64) { return nil, 0 })
 	if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) {
 		t.Errorf("the error is %v", err)
 	}

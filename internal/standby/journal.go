@@ -78,7 +78,7 @@ func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
 	}
 	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
 	stored = append(binary.BigEndian.AppendUint64(stored, uint64(o.until)), o.value...)
-	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte) ([]byte, int64) { return stored, o.until })
+	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return stored, o.until })
 	if err == nil {
 		j.keep(k, o)
 	}
@@ -113,7 +113,7 @@ func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) err
 	ctx, durable := cache.Batch(ctx)
 	var errs []error
 	for _, o := range all {
-		errs = append(errs, j.table.Update(ctx, k.row(o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 }))
+		errs = append(errs, j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return nil, 0 }))
 	}
 	errs = append(errs, durable(ctx))
 	j.mu.Lock()

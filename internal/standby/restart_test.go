@@ -97,7 +97,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 		}
 		return nil
 	})
-	l := n.Limiter("one", one, slow, local.New(n.store.Table("one"), one, n.clock.Now))
+	l := n.Limiter("one", one, slow, local.New(n.store.Table("one"), one))
 	verdicts := make(chan throttle.Verdict, 2)
 	take := func() {
 		v, err := l.Take(t.Context(), "alice", throttle.NewID())

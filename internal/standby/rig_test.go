@@ -95,14 +95,14 @@ func open(t testing.TB, dir string, url string) *node {
 	n.Standby = must.Get(standby.New(standby.Options{
 		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(slog.NewTextHandler(n.log, nil)),
 	}))(t)
-	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
+	n.own = local.New(n.store.Table("mailbox"), tiers)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
-	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
+	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter))
 	budget := throttletest.Policy(t, "ten-minutes=20/10m")
-	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
-	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
+	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget))
+	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes")), verify.Merge, false)
 	n.codes = must.Get(verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}))(t)
-	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests"), n.clock.Now), idempotency.Merge, true)
+	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests")), idempotency.Merge, true)
 	n.requests = idempotency.New(requests, 60_000)
 	t.Cleanup(func() { n.end() })
 	return n

@@ -117,7 +117,7 @@ func (s *Standby) save() error {
 	defer cancel()
 	stored := binary.BigEndian.AppendUint64(nil, uint64(s.o.Clock.offset.Load()))
 	stored = binary.BigEndian.AppendUint64(stored, uint64(s.mirror.incomplete.Load()))
-	return s.o.Store.Table("standby").Update(ctx, "state", func([]byte) ([]byte, int64) { return stored, forever })
+	return s.o.Store.Table("standby").Update(ctx, "state", func([]byte, int64) ([]byte, int64) { return stored, forever })
 }
 
 // load reads what an earlier process has left.

@@ -4,7 +4,7 @@
 //	store, err := cache.Open(cache.Options{Dir: "data"})
 //	...
 //	defer store.Close()
-//	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+//	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 //
 // An admission is durable, as far as the store is, before Take returns. A refusal reads the
 // record and writes nothing.
@@ -16,8 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -26,29 +24,23 @@ import (
 // Limiter is a throttle.Historian over a table. It belongs to the table's store and needs
 // no closing.
 type Limiter struct {
-	table     *cache.Table
+	table     *cache.Table // the part for the form of the algorithm's states
 	algorithm throttle.Algorithm
-	prefix    string // of all keys: the form of the algorithm's states
-	now       func() int64
 }
 
-// New returns the limiter that keeps the records of an algorithm in a table. The clock
-// should be the store's; nil is the machine's.
+// New returns the limiter that keeps the records of an algorithm in a table.
 //
 // Limiters over one table share its records if their algorithms have the same Form, for example to
 // apply a stricter limit to some callers. Give them the same windows: each write forgets what has
 // left the longest window of the limiter that wrote.
 //
 // New panics if the algorithm was not made by a constructor of package throttle.
-func New(table *cache.Table, a throttle.Algorithm, now func() int64) *Limiter {
+func New(table *cache.Table, a throttle.Algorithm) *Limiter {
 	form := a.Form()
 	if form == "" {
 		panic("local: the algorithm is a zero value")
 	}
-	if now == nil {
-		now = func() int64 { return time.Now().UnixMilli() }
-	}
-	return &Limiter{table: table, algorithm: a, prefix: form + "\x00", now: now}
+	return &Limiter{table.Part(form), a}
 }
 
 // Take implements throttle.Limiter.
@@ -56,8 +48,8 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	if !id.Valid() {
 		return v, fmt.Errorf("take: %w", throttle.ErrID)
 	}
-	err = l.update(ctx, "take", key, func(old []byte) (next []byte) {
-		next, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: l.now()})
+	err = l.update(ctx, "take", key, func(old []byte, now int64) (next []byte) {
+		next, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: now})
 		return next
 	})
 	if err != nil {
@@ -72,13 +64,13 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	return l.algorithm.Peek(state, l.now()), nil
+	return l.algorithm.Peek(state, l.table.Now()), nil
 }
 
 // Release implements throttle.Limiter.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	released := false
-	err := l.update(ctx, "release", key, func(old []byte) (next []byte) {
+	err := l.update(ctx, "release", key, func(old []byte, _ int64) (next []byte) {
 		next, released = l.algorithm.Release(old, a)
 		return next
 	})
@@ -88,8 +80,8 @@ func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission)
 // Reset implements throttle.Limiter.
 func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	cleared := 0
-	err := l.update(ctx, "reset", key, func(old []byte) []byte {
-		cleared = l.algorithm.Peek(old, l.now()).Sent
+	err := l.update(ctx, "reset", key, func(old []byte, now int64) []byte {
+		cleared = l.algorithm.Peek(old, now).Sent
 		return nil
 	})
 	if err != nil {
@@ -110,9 +102,9 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admiss
 		return check(ctx, "record", key)
 	}
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
-	return l.update(ctx, "record", key, func(state []byte) []byte {
+	return l.update(ctx, "record", key, func(state []byte, now int64) []byte {
 		for _, a := range all {
-			state = l.algorithm.Record(state, a, l.now())
+			state = l.algorithm.Record(state, a, now)
 		}
 		return state
 	})
@@ -129,7 +121,7 @@ func (l *Limiter) History(ctx context.Context, key string) (throttle.History, er
 	if err != nil {
 		return nil, err
 	}
-	return policy.History(state, l.now()), nil
+	return policy.History(state, l.table.Now()), nil
 }
 
 // Each implements throttle.Historian, as History does.
@@ -138,11 +130,8 @@ func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) e
 	if err != nil {
 		return err
 	}
-	err = l.table.Each(ctx, func(key string, state []byte) bool {
-		if !strings.HasPrefix(key, l.prefix) {
-			return true
-		}
-		h := policy.History(state, l.now())
+	err = l.table.Each(ctx, func(_ string, state []byte) bool {
+		h := policy.History(state, l.table.Now())
 		return len(h) == 0 || visit(h)
 	})
 	if err != nil {
@@ -163,21 +152,20 @@ func (l *Limiter) read(ctx context.Context, doing, key string) ([]byte, error) {
 	if err := check(ctx, doing, key); err != nil {
 		return nil, err
 	}
-	state, err := l.table.Get(ctx, l.prefix+key)
+	state, err := l.table.Get(ctx, key)
 	if err != nil {
 		return nil, throttle.Unavailable(doing, err)
 	}
 	return state, nil
 }
 
-// update takes a step with the record's lock held. The step reads the clock itself, as
-// another call may have held the lock for a while.
-func (l *Limiter) update(ctx context.Context, doing, key string, step func(old []byte) (next []byte)) error {
+// update takes a step with the record's lock held.
+func (l *Limiter) update(ctx context.Context, doing, key string, step func(old []byte, now int64) (next []byte)) error {
 	if err := check(ctx, doing, key); err != nil {
 		return err
 	}
-	err := l.table.Update(ctx, l.prefix+key, func(old []byte) ([]byte, int64) {
-		next := step(old)
+	err := l.table.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		next := step(old, now)
 		return next, l.algorithm.Expires(next)
 	})
 	if err != nil {

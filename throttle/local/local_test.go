@@ -44,7 +44,7 @@ func TestNew_OneTable_SharesRecords(t *testing.T) {
 	table := open(t, cache.Options{}).Table("visitors")
 	all := throttletest.Counters(t, "minute=3/60s")["sliding window"]
 	few := throttletest.Counters(t, "minute=2/60s")["sliding window"]
-	first, again := local.New(table, all, nil), local.New(table, few, nil)
+	first, again := local.New(table, all), local.New(table, few)
 	take(t, first, mailbox)
 	take(t, again, mailbox)
 	if take(t, again, mailbox).Allowed {
@@ -58,10 +58,10 @@ func TestNew_OneTable_SharesRecords(t *testing.T) {
 // Algorithms of different forms do not read each other's states.
 func TestNew_OtherForm_CountsApart(t *testing.T) {
 	table := open(t, cache.Options{}).Table("visitors")
-	policy := local.New(table, throttletest.Policy(t, "minute=1/60s"), nil)
+	policy := local.New(table, throttletest.Policy(t, "minute=1/60s"))
 	take(t, policy, mailbox)
 	for name, a := range throttletest.Counters(t, "minute=1/60s") {
-		limiter := local.New(table, a, nil)
+		limiter := local.New(table, a)
 		if !take(t, limiter, mailbox).Allowed || take(t, limiter, mailbox).Allowed {
 			t.Errorf("%s does not count by itself", name)
 		}
@@ -84,7 +84,7 @@ func TestNew_ZeroValue_Panics(t *testing.T) {
 					t.Errorf("a limiter by a zero %T", a)
 				}
 			}()
-			local.New(table, a, nil)
+			local.New(table, a)
 		}()
 	}
 }
@@ -92,7 +92,7 @@ func TestNew_ZeroValue_Panics(t *testing.T) {
 // A call on a closed store is unavailable, says why and does not name the mailbox.
 func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 	store := open(t, cache.Options{})
-	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 	must.OK(t, store.Close())
 	_, written := limiter.Take(ctx, mailbox, throttle.NewID())
 	_, read := limiter.Peek(ctx, mailbox)
@@ -108,7 +108,7 @@ func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 // there is room.
 func TestLimiter_FullMemory_StillRefusesAndRecovers(t *testing.T) {
 	store := open(t, cache.Options{Bytes: 4096})
-	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 	var keys []string
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
@@ -133,8 +133,8 @@ func TestTake_MoreMailboxesThanMemoryHolds_ForgetsNone(t *testing.T) {
 	mailboxes := throttletest.Length(4_000, 100_000)
 	dir := t.TempDir()
 	for round := range 3 {
-		store := open(t, cache.Options{Dir: dir, Bytes: 4096})
-		limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), func() int64 { return 1_800_000_000_000 })
+		store := open(t, cache.Options{Dir: dir, Bytes: 4096, Now: func() int64 { return 1_800_000_000_000 }})
+		limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 		var done sync.WaitGroup
 		for caller := range 16 {
 			done.Go(func() {

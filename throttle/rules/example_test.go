@@ -26,8 +26,8 @@ func ExampleSet() {
 		log.Fatal(err)
 	}
 	set, err := rules.New(rules.Options{},
-		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(store.Table("mailbox"), throttle.DefaultPolicy(), clock), Exact: true},
-		rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(store.Table("visitor"), visitors, clock)})
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(store.Table("mailbox"), throttle.DefaultPolicy()), Exact: true},
+		rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(store.Table("visitor"), visitors)})
 	if err != nil {
 		log.Fatal(err)
 	}

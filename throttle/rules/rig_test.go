@@ -45,7 +45,7 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) exact(name string, by rules.By, tiers string) rules.Rule {
 	policy := throttletest.Policy(r, tiers)
-	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy, r.clock.Load), Exact: true}
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy), Exact: true}
 }
 
 func (r *rig) mailbox(tiers string) rules.Rule {
@@ -56,7 +56,7 @@ func (r *rig) mailbox(tiers string) rules.Rule {
 func (r *rig) quota(name string, limit, resends int) rules.Rule {
 	counter := func(limit int) throttle.Limiter {
 		w := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour}))(r)
-		return local.New(r.store.Table(name), w, r.clock.Load)
+		return local.New(r.store.Table(name), w)
 	}
 	return rules.Rule{Name: name, By: rules.ByAll, Limiter: counter(limit), Resends: counter(resends)}
 }
@@ -64,7 +64,7 @@ func (r *rig) quota(name string, limit, resends int) rules.Rule {
 // queue is a rule that lets so many sends leave in a second and holds so many back.
 func (r *rig) queue(name string, by rules.By, limit, waiting int) rules.Rule {
 	b := must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting))(r)
-	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b, r.clock.Load), Queues: true}
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b), Queues: true}
 }
 
 func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {

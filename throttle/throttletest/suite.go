@@ -36,7 +36,7 @@ func Local(t testing.TB, dir string) Open {
 	t.Cleanup(func() { _ = store.Close() })
 	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
 		clock.Store(&now)
-		return local.New(store.Table(throttle.NewID().String()), a, now)
+		return local.New(store.Table(throttle.NewID().String()), a)
 	}
 }
 

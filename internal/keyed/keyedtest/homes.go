@@ -21,7 +21,7 @@ func Table(t *testing.T, c *Clock) *cache.Table {
 // Local returns an empty Store of this process, by the clock.
 func Local(t *testing.T, c *Clock) keyed.Store {
 	t.Helper()
-	return keyed.Local(Table(t, c), c.Now)
+	return keyed.Local(Table(t, c))
 }
 
 // EachHome runs a test of what is built on a Store, in this process and on a Redis server.
