@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,11 +28,7 @@ type trust struct {
 func newTrust(t *testing.T) trust {
 	t.Helper()
 	authority := servertest.NewAuthority(t)
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, authority.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return trust{Authority: authority, file: file}
+	return trust{authority, servertest.Write(t, filepath.Join(t.TempDir(), "ca.pem"), string(authority.PEM()))}
 }
 
 // server is a TLS configuration for hosts, valid from and until so many hours from now.

@@ -1,15 +1,14 @@
 package relay_test
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -37,10 +36,8 @@ func TestParseURL_EachForm_Read(t *testing.T) {
 
 func TestParseURL_Wrong_NothingRepeated(t *testing.T) {
 	dir := t.TempDir()
-	empty, large := filepath.Join(dir, "empty.pem"), filepath.Join(dir, "large.pem")
-	if err := errors.Join(os.WriteFile(empty, []byte("no certificate"), 0o600), os.WriteFile(large, make([]byte, 3<<20), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	empty := servertest.Write(t, filepath.Join(dir, "empty.pem"), "no certificate")
+	large := servertest.Write(t, filepath.Join(dir, "large.pem"), strings.Repeat("x", 3<<20))
 	oauth := "oauth=" + url.QueryEscape(mailtest.StartTokens(t, numbered).File(t))
 	for text, says := range map[string]string{
 		"":                    "host",
