@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 // A send whose answers are all lost is continued under its key, and is one email.
@@ -31,7 +32,7 @@ func TestSend_AnswersLost_SendsOneMail(t *testing.T) {
 func TestSend_FullTier_SaysWhichLimitAndHowLong(t *testing.T) {
 	s, to := theServer(), newAddress()
 	c := newClient(t, s.URL)
-	must(c.Send(t.Context(), client.Mail{Email: to}))
+	must.Have(c.Send(t.Context(), client.Mail{Email: to}))
 	_, err := c.Send(t.Context(), client.Mail{Email: strings.ToUpper(to)})
 	limit, ok := errors.AsType[*client.LimitError](err)
 	if !ok {
@@ -61,7 +62,7 @@ func TestSend_InvalidFields_ReportsAll(t *testing.T) {
 func TestVerify_OtherPurpose_SaysGuessesLeft(t *testing.T) {
 	s, to := theServer(), newAddress()
 	c := newClient(t, s.URL)
-	must(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
+	must.Have(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
 	var problem *client.APIError
 	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: s.Code(to)}); !errors.As(err, &problem) || problem.Kind != client.CodeIncorrect || problem.GuessesLeft != 4 {
 		t.Errorf("without its purpose: %v", err)
@@ -94,7 +95,7 @@ func TestTake_AnswerLost_CountsOnce(t *testing.T) {
 
 func TestForCountdown_Sent_IsWhatThePageTakes(t *testing.T) {
 	c := newClient(t, play(t, reply{200, sentBody, "Idempotent-Replayed: true"}).URL)
-	sent := must(c.Send(t.Context(), client.Mail{Email: "a@example.com"}))
+	sent := must.Have(c.Send(t.Context(), client.Mail{Email: "a@example.com"}))
 	const want = `{"limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00Z",` +
 		`"limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":54321}],"countdown":"t0k3n","replayed":true}`
 	if got := string(sent.ForCountdown()); got != want {

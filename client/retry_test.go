@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 const (
@@ -139,7 +140,7 @@ func TestRetries_EachAnswer_AgreeWithTheModel(t *testing.T) {
 		Body, Header string
 		Attempts     map[string]string
 	}
-	must(0, json.Unmarshal(must(os.ReadFile("testdata/retries.json")), &model))
+	must.Have(0, json.Unmarshal(must.Have(os.ReadFile("testdata/retries.json")), &model))
 	for _, row := range model {
 		answer := reply{row.Status, row.Body, row.Header}
 		for name, call := range calls {
@@ -197,7 +198,7 @@ func TestRetries_Repeated_SameKeySameBodyGrowingPauses(t *testing.T) {
 	c := newClient(t, s.URL)
 	c.MaxPause = 2 * time.Second
 	data := map[string]string{"a": "1", "b": "2", "c": "3"}
-	must(c.Send(t.Context(), client.Mail{Email: "a@example.com", Data: data, Key: `a"b\c`}))
+	must.Have(c.Send(t.Context(), client.Mail{Email: "a@example.com", Data: data, Key: `a"b\c`}))
 	seen := s.requests()
 	if len(seen) != 4 || seen[0].key != `"a\"b\\c"` {
 		t.Fatalf("%+v", seen)

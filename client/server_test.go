@@ -14,19 +14,13 @@ import (
 
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 const key = apitest.APIKey
 
 // theServer is the one that all tests share.
 var theServer = sync.OnceValue(func() *apitest.Server { return apitest.Start(nil) })
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
 
 var addresses atomic.Int64
 
@@ -35,7 +29,7 @@ func newAddress() string { return fmt.Sprintf("alice.liddell.%d@example.com", ad
 
 // newClient returns a client whose pauses are short.
 func newClient(t testing.TB, url string) *client.Client {
-	c := must(client.New(url, key))
+	c := must.Have(client.New(url, key))
 	c.MaxPause = 20 * time.Millisecond
 	t.Cleanup(c.HTTP.CloseIdleConnections)
 	return c
@@ -52,7 +46,7 @@ type faults struct {
 func newFaults(t testing.TB, target string, lose int64) *faults {
 	f := &faults{}
 	f.lose.Store(lose)
-	proxy := httputil.NewSingleHostReverseProxy(must(url.Parse(target)))
+	proxy := httputil.NewSingleHostReverseProxy(must.Have(url.Parse(target)))
 	proxy.ModifyResponse = func(*http.Response) error {
 		f.requests.Add(1)
 		if f.lose.Add(-1) >= 0 {

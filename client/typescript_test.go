@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -20,15 +21,15 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	need.Program(t, "npm")
 	root := t.TempDir()
 	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "ts", "../openapi.yaml", "../api/web/mailgate-countdown.d.ts")
-	for _, file := range strings.Fields(string(must(list.Output()))) { // without what was installed or built
+	for _, file := range strings.Fields(string(must.Have(list.Output()))) { // without what was installed or built
 		to := filepath.Join(root, "client", file)
-		must(0, os.MkdirAll(filepath.Dir(to), 0o700))
-		must(0, os.WriteFile(to, must(os.ReadFile(file)), 0o600))
+		must.Have(0, os.MkdirAll(filepath.Dir(to), 0o700))
+		must.Have(0, os.WriteFile(to, must.Have(os.ReadFile(file)), 0o600))
 	}
 	dir := filepath.Join(root, "client", "ts")
 	run(t, dir, nil, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
 	run(t, dir, nil, "npm", "run", "generate")
-	if !bytes.Equal(must(os.ReadFile(filepath.Join(dir, "openapi.ts"))), must(os.ReadFile("ts/openapi.ts"))) {
+	if !bytes.Equal(must.Have(os.ReadFile(filepath.Join(dir, "openapi.ts"))), must.Have(os.ReadFile("ts/openapi.ts"))) {
 		t.Error("client/ts/openapi.ts is not what openapi.yaml generates: run make types")
 	}
 	run(t, dir, nil, "npm", "run", "build")
@@ -41,7 +42,7 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	t.Cleanup(mails.Close)
 	run(t, dir, []string{
 		"MAILGATE_URL=" + s.URL, "MAILGATE_KEY=" + key, "LOSING_URL=" + newFaults(t, s.URL, 2).URL, "MAILS_URL=" + mails.URL,
-		"MODEL=" + must(filepath.Abs("testdata/retries.json")),
+		"MODEL=" + must.Have(filepath.Abs("testdata/retries.json")),
 	}, "node", "--test", "test/client.test.mjs")
 }
 

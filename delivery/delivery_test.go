@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -45,7 +46,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, log: new(bytes.Buffer), refunds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"})}
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
-	b.store = must(cache.Open(cache.Options{Now: b.now.Load}))(t)
+	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
 	b.Service = New(Options{
 		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
@@ -62,7 +63,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) count(result string) int {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b.refunds)
-	for _, family := range must(registry.Gather())(b.t) {
+	for _, family := range must.Get(registry.Gather())(b.t) {
 		for _, m := range family.GetMetric() {
 			if m.GetLabel()[0].GetValue() == result {
 				return int(m.GetCounter().GetValue())
@@ -99,21 +100,21 @@ type limiters struct{ mailbox, caller, all *local.Limiter }
 
 func (b *bench) send() (Send, limiters) {
 	b.t.Helper()
-	exact := must(throttle.ParsePolicy("day=9/24h"))(b.t)
-	counter := must(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
+	exact := must.Get(throttle.ParsePolicy("day=9/24h"))(b.t)
+	counter := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
 	l := limiters{
 		local.New(b.store.Table("mailbox"), exact), local.New(b.store.Table("caller"), exact),
 		local.New(b.store.Table("all"), counter),
 	}
-	set := must(rules.New(rules.Options{},
+	set := must.Get(rules.New(rules.Options{},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
 		rules.Rule{Name: "caller", By: rules.ByAPIKey, Limiter: l.caller, Exact: true},
 		rules.Rule{Name: "all", By: rules.ByAll, Limiter: l.all},
 	))(b.t)
-	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(b.t)
-	to := must(address.Parse("alice@example.com", address.Identity{}))(b.t)
+	from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(b.t)
+	to := must.Get(address.Parse("alice@example.com", address.Identity{}))(b.t)
 	return Send{
-		Rules: set, Composer: must(message.NewComposer(from, must(message.LoadTemplates(nil, "en"))(b.t)))(b.t),
+		Rules: set, Composer: must.Get(message.NewComposer(from, must.Get(message.LoadTemplates(nil, "en"))(b.t)))(b.t),
 		Mail:   message.Request{To: to},
 		Traits: rules.Send{Mailbox: to.Key(), Domain: to.Domain(), Caller: "shop"},
 	}, l
@@ -122,7 +123,7 @@ func (b *bench) send() (Send, limiters) {
 // used is how many sends each of them has counted.
 func (l limiters) used(t *testing.T) string {
 	t.Helper()
-	left := func(l *local.Limiter, key string) int { return 9 - must(l.Peek(t.Context(), key))(t).Remaining() }
+	left := func(l *local.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
 	return fmt.Sprint(left(l.mailbox, "alice@example.com"), left(l.caller, "shop"), left(l.all, "all"))
 }
 
@@ -225,8 +226,8 @@ func kindOf(err error) Kind {
 func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
-	killed := must(b.keys.Begin(t.Context(), key, idempotency.Fingerprint{}))(t)
-	must(q.Rules.Take(t.Context(), q.Traits, killed.Lease.AdmissionID()))(t)
+	killed := must.Get(b.keys.Begin(t.Context(), key, idempotency.Fingerprint{}))(t)
+	must.Get(q.Rules.Take(t.Context(), q.Traits, killed.Lease.AdmissionID()))(t)
 	b.now.Add(lease)
 	attempt, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
 	if err != nil {
@@ -290,10 +291,10 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 // A charge that is not on the drive yet is no reason to send.
 func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	b, dir := newBench(t), t.TempDir()
-	b.store = must(cache.Open(cache.Options{Dir: dir, Now: b.now.Load}))(t)
+	b.store = must.Get(cache.Open(cache.Options{Dir: dir, Now: b.now.Load}))(t)
 	defer b.store.Close()
 	q, _ := b.send()
-	other := must(sqlite.OpenConn(filepath.Join(dir, "history.db")))(t)
+	other := must.Get(sqlite.OpenConn(filepath.Join(dir, "history.db")))(t)
 	defer other.Close() // which rolls back
 	if err := sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil); err != nil {
 		t.Fatal(err)
@@ -367,22 +368,12 @@ func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	_, l := b.send()
 	id := throttle.NewID()
 	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
-		must(limiter.Take(t.Context(), "s", id))(t)
+		must.Get(limiter.Take(t.Context(), "s", id))(t)
 		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}
 	b.Close(t.Context())
-	exact, counted := must(l.mailbox.Peek(t.Context(), "s"))(t), must(l.all.Peek(t.Context(), "s"))(t)
+	exact, counted := must.Get(l.mailbox.Peek(t.Context(), "s"))(t), must.Get(l.all.Peek(t.Context(), "s"))(t)
 	if exact.Remaining() != 9 || counted.Remaining() != 8 {
 		t.Errorf("%d and %d remain", exact.Remaining(), counted.Remaining())
-	}
-}
-
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

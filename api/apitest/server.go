@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -88,20 +89,20 @@ func New(with Setup) *Server {
 		now = func() int64 { return time.Now().UnixMilli() + s.Ahead.Load() }
 	}
 	s.listen()
-	s.Store = must(cache.Open(cache.Options{Dir: with.Dir, Now: now}))
+	s.Store = must.Have(cache.Open(cache.Options{Dir: with.Dir, Now: now}))
 	s.Mailboxes = local.New(s.Store.Table("mailboxes"), throttle.DefaultPolicy())
 	s.Codes, s.Requests = keyed.Local(s.Store.Table("codes")), keyed.Local(s.Store.Table("requests"))
 	metrics := prometheus.NewRegistry()
 	s.openRelays(with.Faults, relay.Options{Hooks: api.RelayHooks(metrics)})
-	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>")), must(message.LoadTemplates(nil, "en"))))
+	composer := must.Have(message.NewComposer(must.Have(message.ParseSender("Acme <no-reply@acme.example>")), must.Have(message.LoadTemplates(nil, "en"))))
 	o := api.Options{
 		Live: api.Live{
 			Composer: composer,
-			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must(throttle.ParsePolicy("minute=1/60s")))},
+			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
 		},
-		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must(address.NewIdentity(true)),
-		APIKeys: must(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must(api.ParseKeys("alex:" + AdminKey)),
-		Guesses: local.New(s.Store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
+		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
+		APIKeys: must.Have(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must.Have(api.ParseKeys("alex:" + AdminKey)),
+		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
@@ -110,28 +111,28 @@ func New(with Setup) *Server {
 		with.Change(s, &o)
 	}
 	if o.Live.Rules == nil {
-		o.Live.Rules = must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Exact: true}))
+		o.Live.Rules = must.Have(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Exact: true}))
 	}
-	o.Codes = must(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log}))
+	o.Codes = must.Have(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log}))
 	o.Requests = idempotency.New(s.Requests, Lease)
-	s.Options, s.API = o, must(api.New(o))
+	s.Options, s.API = o, must.Have(api.New(o))
 	return s
 }
 
 func (s *Server) listen() {
-	s.listener, s.Served = must(net.Listen("tcp", "127.0.0.1:0")), make(chan error, 1)
+	s.listener, s.Served = must.Have(net.Listen("tcp", "127.0.0.1:0")), make(chan error, 1)
 	s.Addr = s.listener.Addr().String()
 	s.URL = "http://" + s.Addr
 }
 
 func (s *Server) openRelays(faults *fault.Script, o relay.Options) {
-	s.Relay = must(sandbox.Start(sandbox.Options{KeepMessages: 100_000, KeepBytes: 1 << 30}))
+	s.Relay = must.Have(sandbox.Start(sandbox.Options{KeepMessages: 100_000, KeepBytes: 1 << 30}))
 	url := s.Relay.URL()
 	if faults != nil {
-		s.faults = must(fault.Start(*faults))
+		s.faults = must.Have(fault.Start(*faults))
 		url = "smtp://" + s.faults.Addr() + "?tls=none"
 	}
-	s.relays = must(relay.New([]relay.URL{must(relay.ParseURL(url))}, o))
+	s.relays = must.Have(relay.New([]relay.URL{must.Have(relay.ParseURL(url))}, o))
 }
 
 // Serve answers requests until Close.
@@ -146,7 +147,7 @@ func (s *Server) Serve() {
 func (s *Server) Another() *Server {
 	next := &Server{Options: s.Options, Store: s.Store, Mailboxes: s.Mailboxes, Relay: s.Relay}
 	next.Options.Metrics = prometheus.NewRegistry()
-	next.API = must(api.New(next.Options))
+	next.API = must.Have(api.New(next.Options))
 	next.listen()
 	next.Serve()
 	return next
@@ -189,14 +190,7 @@ func (s *Server) Code(to string) string {
 	return sixDigits.FindString(mails[len(mails)-1])
 }
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
-
 // Limiter is a limiter on a store of its own.
 func Limiter(a throttle.Algorithm, now func() int64) *local.Limiter {
-	return local.New(must(cache.Open(cache.Options{Now: now})).Table("limiter"), a)
+	return local.New(must.Have(cache.Open(cache.Options{Now: now})).Table("limiter"), a)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -44,7 +45,7 @@ var startBrowser = sync.OnceValue(func() context.Context {
 	var ctx context.Context
 	ctx, stopBrowser = chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ = chromedp.NewContext(ctx)
-	must(0, chromedp.Do(ctx))
+	must.Have(0, chromedp.Do(ctx))
 	return ctx
 })
 

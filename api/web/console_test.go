@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -191,9 +192,9 @@ func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
 // What fails says so beside what was asked, with the mailbox that it concerns. Here Redis dies, no
 // node decides alone, and then the network is lost.
 func TestConsole_Failures_AreExplained(t *testing.T) {
-	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 7))
+	bucket := must.Have(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 7))
 	stopped := func() int64 { return 1 }
-	store := must(cache.Open(cache.Options{Now: stopped}))
+	store := must.Have(cache.Open(cache.Options{Now: stopped}))
 	t.Cleanup(func() { store.Close() })
 	s, redis := newServerOnRedis(t, func(o *api.Options) {
 		o.Lookups = local.New(store.Table("lookups"), bucket)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -107,7 +108,7 @@ var typesFile string
 // The file is small, and does nothing where there are no elements: on a server that renders, or
 // in a worker.
 func TestCountdownFile_Anywhere_LoadsSmall(t *testing.T) {
-	file := must(web.Countdown())
+	file := must.Have(web.Countdown())
 	if n := len(file.Gzip); n >= 8*1024 {
 		t.Errorf("%d bytes, and 8 KB is the most", n)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 // The sentence says which limit was reached and how long to wait: a clock where it is seen, and
@@ -175,7 +176,7 @@ func TestCountdown_ResetRemovedOrCopied_ReleasesTheButton(t *testing.T) {
 // corrected one.
 func TestCountdownSample_AddressCorrected_FreesTheButton(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
-	text := strings.ReplaceAll(string(must(os.ReadFile("../../docs/countdown.md"))), "https://mailgate.example", s.URL)
+	text := strings.ReplaceAll(string(must.Have(os.ReadFile("../../docs/countdown.md"))), "https://mailgate.example", s.URL)
 	sample := regexp.MustCompile("(?s)```html\n(<script type=\"module\" .*?)```\n\n```js\n(.*?)```").FindStringSubmatch(text)
 	if sample == nil {
 		t.Fatal("docs/countdown.md has no sample of the countdown")

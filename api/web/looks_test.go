@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -140,8 +141,8 @@ const faintFields = `(() => {` + colours + `
 
 // axe is axe-core, which finds barriers for people with disabilities, or empty where it is missing.
 var axe = sync.OnceValue(func() string {
-	if found := must(filepath.Glob("../../bin/axe-core-*/axe.min.js")); len(found) > 0 {
-		return string(must(os.ReadFile(found[0])))
+	if found := must.Have(filepath.Glob("../../bin/axe-core-*/axe.min.js")); len(found) > 0 {
+		return string(must.Have(os.ReadFile(found[0])))
 	}
 	return ""
 })

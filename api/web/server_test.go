@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -52,7 +53,7 @@ func newServerOnRedis(t *testing.T, change func(*api.Options)) (*server, *redist
 	t.Helper()
 	redis := redistest.Alone(t)
 	return newServer(t, func(s *apitest.Server, o *api.Options) {
-		s.Mailboxes = must(cluster.New(redis.Client(), "test", throttle.DefaultPolicy()))
+		s.Mailboxes = must.Have(cluster.New(redis.Client(), "test", throttle.DefaultPolicy()))
 		if change != nil {
 			change(o)
 		}
@@ -73,12 +74,12 @@ func (s *server) sent(mailbox string, ago ...time.Duration) {
 // post sends a request of an application and returns its answer.
 func (s *server) post(path, body string) (status int, answer string) {
 	s.t.Helper()
-	request := must(http.NewRequest("POST", s.URL+path, strings.NewReader(body)))
+	request := must.Have(http.NewRequest("POST", s.URL+path, strings.NewReader(body)))
 	request.Header.Set("Authorization", "Bearer "+apitest.APIKey)
 	request.Header.Set("Content-Type", "application/json")
-	response := must(http.DefaultClient.Do(request))
+	response := must.Have(http.DefaultClient.Do(request))
 	defer response.Body.Close()
-	return response.StatusCode, string(must(io.ReadAll(response.Body)))
+	return response.StatusCode, string(must.Have(io.ReadAll(response.Body)))
 }
 
 // sendCode sends a code, or is refused.
@@ -103,11 +104,4 @@ func (s *server) wrongCode(email string) string {
 		return "000001"
 	}
 	return "000000"
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -58,7 +59,7 @@ func newSite(t *testing.T, body string) (*site, *tab) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.page)
 	mux.HandleFunc("GET /countdown/{token}", p.countdown)
-	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(must(web.Countdown()).Plain)))
+	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(must.Have(web.Countdown()).Plain)))
 	mux.HandleFunc("GET /recorder.js", serve("text/javascript", recorder))
 	mux.HandleFunc("GET /elsewhere", serve("text/html", `<!doctype html><title>Elsewhere</title><link rel="icon" href="data:,"><p>Elsewhere`))
 	server := httptest.NewServer(mux)

@@ -19,3 +19,11 @@ func Get[T any](value T, err error) func(t testing.TB) T {
 		return value
 	}
 }
+
+// Have returns the value, or panics with the error: for what has no test, as several share it.
+func Have[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}

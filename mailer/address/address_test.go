@@ -13,30 +13,21 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // logKey is the key of the hashes in these tests.
 var logKey [32]byte
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func folding(t testing.TB) address.Identity {
 	t.Helper()
-	return must(address.NewIdentity(true))(t).WithLogKey(logKey)
+	return must.Get(address.NewIdentity(true))(t).WithLogKey(logKey)
 }
 
 func parse(t testing.TB, text string) address.Address {
 	t.Helper()
-	return must(address.Parse(text, folding(t)))(t)
+	return must.Get(address.Parse(text, folding(t)))(t)
 }
 
 // addressRow is one line of testdata/addresses.tsv.
@@ -48,7 +39,7 @@ type addressRow struct {
 
 func addressRows(t testing.TB) (rows []addressRow) {
 	t.Helper()
-	text := string(must(os.ReadFile("testdata/addresses.tsv"))(t))
+	text := string(must.Get(os.ReadFile("testdata/addresses.tsv"))(t))
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -57,7 +48,7 @@ func addressRows(t testing.TB) (rows []addressRow) {
 		if len(fields) != 3 {
 			t.Fatalf("addresses.tsv:%d has %d fields", i+1, len(fields))
 		}
-		row := addressRow{line: i + 1, input: must(strconv.Unquote(fields[0]))(t), wire: fields[1], key: fields[2]}
+		row := addressRow{line: i + 1, input: must.Get(strconv.Unquote(fields[0]))(t), wire: fields[1], key: fields[2]}
 		if reason, ok := strings.CutPrefix(fields[1], "refused:"); ok {
 			row.wire, row.key, row.refused = "", "", address.Reason(reason)
 		}
@@ -70,7 +61,7 @@ func addressRows(t testing.TB) (rows []addressRow) {
 // wire form.
 func TestParse_TableOfAddresses_AcceptedOrRefused(t *testing.T) {
 	rows, identity := addressRows(t), folding(t)
-	exact := must(address.NewIdentity(false))(t)
+	exact := must.Get(address.NewIdentity(false))(t)
 	sentences := map[string]address.Reason{}
 	if len(rows) < 500 {
 		t.Fatalf("the table has only %d addresses", len(rows))
@@ -187,11 +178,11 @@ func TestHash_OtherOrNoKey_Differs(t *testing.T) {
 	const email = "Alice+secret@Example.com"
 	other := logKey
 	other[0]++
-	again := must(address.Parse(email, folding(t).WithLogKey(other)))(t)
+	again := must.Get(address.Parse(email, folding(t).WithLogKey(other)))(t)
 	if again.Hash() == parse(t, email).Hash() || len(again.Hash()) != 10 {
 		t.Errorf("under another key: %s", again.Hash())
 	}
-	if plain := must(address.Parse(email, address.Identity{}))(t); plain.Hash() != "unnamed" || fmt.Sprint(plain) != "unnamed" {
+	if plain := must.Get(address.Parse(email, address.Identity{}))(t); plain.Hash() != "unnamed" || fmt.Sprint(plain) != "unnamed" {
 		t.Errorf("without a key: %s", plain)
 	}
 }

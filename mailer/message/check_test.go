@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
@@ -75,8 +76,8 @@ func TestNewComposer_UnsuitableSenderName_Refused(t *testing.T) {
 		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "", ""},
 		{"{{.Code}}", strings.Repeat("é", 64), ""}, // and all that are built in
 	} {
-		templates := must(message.LoadTemplates(own(c.subject, "{{.Code}}", "{{.Code}}"), "en"))(t)
-		sender := must(message.ParseSender(c.name + " <no-reply@acme.example>"))(t)
+		templates := must.Get(message.LoadTemplates(own(c.subject, "{{.Code}}", "{{.Code}}"), "en"))(t)
+		sender := must.Get(message.ParseSender(c.name + " <no-reply@acme.example>"))(t)
 		_, err := message.NewComposer(sender, templates)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

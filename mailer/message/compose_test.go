@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 )
@@ -23,7 +24,7 @@ import (
 // newComposer has the built-in templates, and its own if there are any.
 func newComposer(t testing.TB, from string, own fs.FS) *message.Composer {
 	t.Helper()
-	return must(message.NewComposer(must(message.ParseSender(from))(t), must(message.LoadTemplates(own, "en"))(t)))(t)
+	return must.Get(message.NewComposer(must.Get(message.ParseSender(from))(t), must.Get(message.LoadTemplates(own, "en"))(t)))(t)
 }
 
 // readBack is an email as a reader's program sees it.
@@ -37,7 +38,7 @@ type readBack struct {
 func read(t testing.TB, made message.Message) readBack {
 	t.Helper()
 	checkLines(t, made.Bytes)
-	parsed := must(mail.ReadMessage(bytes.NewReader(made.Bytes)))(t)
+	parsed := must.Get(mail.ReadMessage(bytes.NewReader(made.Bytes)))(t)
 	kind, params, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
 		t.Fatalf("Content-Type %q, %v", kind, err)
@@ -59,7 +60,7 @@ func read(t testing.TB, made message.Message) readBack {
 		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
 			t.Fatalf("a part is encoded as %q", encoding)
 		}
-		decoded := must(io.ReadAll(quotedprintable.NewReader(part)))(t)
+		decoded := must.Get(io.ReadAll(quotedprintable.NewReader(part)))(t)
 		*want.into = strings.ReplaceAll(string(decoded), "\r\n", "\n")
 	}
 	if _, err := parts.NextRawPart(); err != io.EOF {
@@ -95,7 +96,7 @@ func checkLines(t testing.TB, text []byte) {
 
 func subjectOf(t testing.TB, back readBack) string {
 	t.Helper()
-	return must(new(mime.WordDecoder).DecodeHeader(back.header.Get("Subject")))(t)
+	return must.Get(new(mime.WordDecoder).DecodeHeader(back.header.Get("Subject")))(t)
 }
 
 var update = flag.Bool("update", false, "write the golden mails instead of comparing")
@@ -124,7 +125,7 @@ func TestCompose_EachTemplate_IsTheGoldenMail(t *testing.T) {
 		t.Run(test.file, func(t *testing.T) {
 			request := sampleRequest(t)
 			request.Locale, request.ExpiresInMS = test.locale, test.expiresInMS
-			made := must(newComposer(t, test.from, nil).Compose(request))(t)
+			made := must.Get(newComposer(t, test.from, nil).Compose(request))(t)
 			back := read(t, made)
 			if found := remote.FindString(back.html); found != "" {
 				t.Errorf("the HTML has %q", found)
@@ -139,7 +140,7 @@ func TestCompose_EachTemplate_IsTheGoldenMail(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if want := must(os.ReadFile(path))(t); !bytes.Equal(got, want) {
+			if want := must.Get(os.ReadFile(path))(t); !bytes.Equal(got, want) {
 				t.Errorf("the email differs from %s:\n%s", path, got)
 			}
 		})
@@ -160,7 +161,7 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 		"in attributes": `<b title={{.Email}} style="x:{{.Email}};y:{{.Code}}" onclick="f({{.Code}},'{{.Email}}')">`,
 		"in a script":   `<script>f({{.Email}}, {{.Code}}, {{.}})</script>`,
 		"as a whole":    "{{.}}",
-		"built in":      string(must(os.ReadFile("templates/code/zh/body.html"))(t)),
+		"built in":      string(must.Get(os.ReadFile("templates/code/zh/body.html"))(t)),
 	} {
 		own["own/en/text.txt"].Data = []byte(text + "{{.Code}}")
 		own["own/en/body.html"].Data = []byte(text + "<p>{{.Code}}")
@@ -169,8 +170,8 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 		for i, code := range []string{"123456", "1234", "expression", "12345", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
 			request := sampleRequest(t)
 			request.Template, request.Code, request.To = "own", code, parse(t, recipients[i%len(recipients)])
-			first := must(newComposer(t, "Acme <no-reply@acme.example>", own).Compose(request))(t)
-			later := must(kept.Compose(request))(t)
+			first := must.Get(newComposer(t, "Acme <no-reply@acme.example>", own).Compose(request))(t)
+			later := must.Get(kept.Compose(request))(t)
 			if !bytes.Equal(asGolden(first.Bytes), asGolden(later.Bytes)) {
 				t.Errorf("%s, %s to %s: %s\nafter others:\n%s", name, code, request.To, first.Bytes, later.Bytes)
 			}
@@ -184,11 +185,11 @@ func TestCompose_BoundaryOfAnotherEmail_EndsNoPart(t *testing.T) {
 		own("Hello", "{{.Data.device}}\n{{.Email}}\n{{.Code}}", "<p>\n{{.Data.device}}\n{{.Code}}"))
 	request := sampleRequest(t)
 	request.Template, request.Data = "own", map[string]string{"device": "a phone"}
-	_, after, _ := bytes.Cut(must(composer.Compose(request))(t).Bytes, []byte("boundary="))
+	_, after, _ := bytes.Cut(must.Get(composer.Compose(request))(t).Bytes, []byte("boundary="))
 	boundary, _, _ := strings.Cut(string(after), "\r\n")
 	for _, device := range []string{"--" + boundary, "--" + boundary + "--"} {
 		request.To, request.Data = parse(t, "--"+boundary+"@example.com"), map[string]string{"device": device}
-		back := read(t, must(composer.Compose(request))(t))
+		back := read(t, must.Get(composer.Compose(request))(t))
 		if want := device + "\n--" + boundary + "@example.com\n123456"; back.text != want || back.html != "<p>\n"+device+"\n123456" {
 			t.Errorf("%q and %q, want %q", back.text, back.html, want)
 		}
@@ -242,7 +243,7 @@ func ExampleComposer() {
 
 func parse(t testing.TB, text string) address.Address {
 	t.Helper()
-	return must(address.Parse(text, address.Identity{}))(t)
+	return must.Get(address.Parse(text, address.Identity{}))(t)
 }
 
 func sampleRequest(t testing.TB) message.Request {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 )
@@ -21,7 +22,7 @@ func FuzzCompose(f *testing.F) {
 	f.Add("a@b.c", "123456", "own", "", "\r\n boundary=00", "\"Doe, J\" <a@b.c>", int64(1))
 	f.Add("a@b.c", "123456", "own", "", "=?UTF-8?Q?=0D=0ABcc:_x?=", "=?UTF-8?B?DQpCY2M6IHhAeS56?= <a@b.c>", int64(1))
 	f.Add("a@b.c", "123456", "own", "", "{{.Code}}<script>--000", "a@b.c", int64(1))
-	templates := must(message.LoadTemplates(own(
+	templates := must.Get(message.LoadTemplates(own(
 		"{{.Data.name}}, your code {{.Data.name}}",
 		"{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}} {{.ExpiresIn}}",
 		`<p title="{{.Data.name}}">{{.Data.name}} {{.Code}} {{.Email}} {{.Sender}}</p>`,
@@ -31,7 +32,7 @@ func FuzzCompose(f *testing.F) {
 		if err != nil {
 			return
 		}
-		composer := must(message.NewComposer(sender, templates))(t)
+		composer := must.Get(message.NewComposer(sender, templates))(t)
 		where, err := address.Parse(to, address.Identity{})
 		if err != nil {
 			return
@@ -79,7 +80,7 @@ func FuzzTemplates(f *testing.F) {
 	f.Add("{{.Code}}\nBcc: x@y.z", "{{template \"text.txt\" .}}{{.Code}}", "<a href={{.Data.name}}>{{.Code}}")
 	f.Add("{{range .Data}}{{.}}{{end}}{{.Code}}", "{{define \"a\"}}{{template \"a\" .}}{{end}}{{template \"a\" .}}", "<script>{{.Code}}</script>{{.Code}}")
 	f.Add("{{printf \"%99d\" 1}}{{.Code}}", "{{.Code}}{{with $x := .Data}}{{$x.b}}{{end}}", "<style>{{.Data.name}}</style>{{.Code}}")
-	sender := must(message.ParseSender("Acme <no-reply@acme.example>"))(f)
+	sender := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(f)
 	f.Fuzz(func(t *testing.T, subject, text, body string) {
 		began := time.Now()
 		defer func() {

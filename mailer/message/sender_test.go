@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
@@ -44,8 +45,8 @@ func TestSender_Name_QuotedOrEncoded(t *testing.T) {
 		strings.Repeat(`"`, 64): `"` + strings.Repeat(`\"`, 64) + `"`,
 	} {
 		sender := message.Sender{Name: name, Address: parse(t, "no-reply@acme.example")}
-		composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
-		made := must(composer.Compose(sampleRequest(t)))(t)
+		composer := must.Get(message.NewComposer(sender, must.Get(message.LoadTemplates(nil, "en"))(t)))(t)
+		made := must.Get(composer.Compose(sampleRequest(t)))(t)
 		unfolded := strings.ReplaceAll(string(made.Bytes), "\r\n ", " ")
 		if line := "\r\nFrom: " + want + " <no-reply@acme.example>\r\n"; !strings.Contains(unfolded, line) {
 			t.Errorf("%q: no %q in\n%.300s", name, line, made.Bytes)
@@ -65,7 +66,7 @@ func TestCompose_EncodedHeaders_Folded(t *testing.T) {
 		composer := newComposer(t, name+" <no-reply@acme.example>", own("{{.Data.subject}}", "{{.Code}}", "{{.Code}}"))
 		request := sampleRequest(t)
 		request.Template, request.Data = "own", map[string]string{"subject": subject + "."}
-		made := must(composer.Compose(request))(t)
+		made := must.Get(composer.Compose(request))(t)
 		for line := range strings.SplitSeq(string(made.Bytes), "\r\n") {
 			_, word, found := strings.Cut(line, "=?")
 			if !found {

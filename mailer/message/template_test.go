@@ -9,18 +9,9 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/message"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // files makes a file system of alternating paths and texts.
 func files(pairs ...string) fstest.MapFS {
@@ -54,7 +45,7 @@ func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) 
 	composer := newComposer(t, "no-reply@acme.example", own)
 	request := sampleRequest(t)
 	change(&request)
-	return read(t, must(composer.Compose(request))(t))
+	return read(t, must.Get(composer.Compose(request))(t))
 }
 
 // A visitor chooses most of an address. A mail reader must find nothing in it to make a link

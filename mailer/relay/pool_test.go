@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -157,7 +158,7 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 func TestCrowded_432Alone_Unavailable(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, steady(), plain(s))
-	holder := must(net.Dial("tcp", s.Addr()))(t)
+	holder := must.Get(net.Dial("tcp", s.Addr()))(t)
 	defer holder.Close()
 	servertest.Eventually(t, "another client is connected", func() bool { return s.Open() == 1 })
 	s.Play(fault.Script{MostSending: 1})
@@ -217,7 +218,7 @@ func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {
 		for _, step := range []fault.Step{fault.Banner, fault.RCPT, fault.Dot} {
-			s := must(fault.Start(fault.Script{At: step, Kind: kind}))(t)
+			s := must.Get(fault.Start(fault.Script{At: step, Kind: kind}))(t)
 			o := steady()
 			o.Command, o.RCPT, o.FinalDot = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 			o.Pace = relay.Pace{PerSecond: 1000, Queue: 100}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -72,9 +73,9 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 // compose makes an email with the built-in templates.
 func compose(t testing.TB, from string, request message.Request) message.Message {
 	t.Helper()
-	sender := must(message.ParseSender(from))(t)
-	composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
-	return must(composer.Compose(request))(t)
+	sender := must.Get(message.ParseSender(from))(t)
+	composer := must.Get(message.NewComposer(sender, must.Get(message.LoadTemplates(nil, "en"))(t)))(t)
+	return must.Get(composer.Compose(request))(t)
 }
 
 // What the server's refusals mean, and that a refusal leaves the connection in

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -64,16 +65,6 @@ func parse(text string) address.Address {
 	return parsed
 }
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 // settings are the options of Relays, and the limits that are none.
 type settings struct {
 	relay.Options
@@ -110,9 +101,9 @@ func newRelays(t testing.TB, o settings, urls ...string) *relay.Relays {
 	t.Helper()
 	var parsed []relay.URL
 	for _, text := range urls {
-		parsed = append(parsed, must(relay.ParseURL(text))(t))
+		parsed = append(parsed, must.Get(relay.ParseURL(text))(t))
 	}
-	r := must(relay.New(parsed, o.Options.With(o.Limits)))(t)
+	r := must.Get(relay.New(parsed, o.Options.With(o.Limits)))(t)
 	t.Cleanup(func() { closeRelays(t, r) })
 	return r
 }
@@ -130,7 +121,7 @@ func plain(s interface{ Addr() string }) string { return "smtp://" + s.Addr() + 
 
 func play(t testing.TB, script fault.Script) *fault.Server {
 	t.Helper()
-	s := must(fault.Start(script))(t)
+	s := must.Get(fault.Start(script))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -153,7 +144,7 @@ func checkSend(t testing.TB, ctx context.Context, r *relay.Relays, m message.Mes
 
 func mustSend(t testing.TB, r *relay.Relays, m message.Message) relay.Receipt {
 	t.Helper()
-	return must(send(t.Context(), r, m))(t)
+	return must.Get(send(t.Context(), r, m))(t)
 }
 
 // sendAtOnce sends so many emails at the same time, each to a domain of its own, and returns

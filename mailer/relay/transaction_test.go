@@ -12,6 +12,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -20,7 +21,7 @@ import (
 )
 
 func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
-	s := must(sandbox.Start(sandbox.Options{}))(t)
+	s := must.Get(sandbox.Start(sandbox.Options{}))(t)
 	defer s.Close()
 	r := newRelays(t, steady(), s.URL())
 	for name, text := range map[string]string{
@@ -81,7 +82,7 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
 	begin := func() *relay.Tx {
-		return must(relays.Begin(t.Context(), letter().From, letter().To))(t)
+		return must.Get(relays.Begin(t.Context(), letter().From, letter().To))(t)
 	}
 	begin().Abort()
 	servertest.Eventually(t, "the aborted connection is closed", func() bool { return first.Open() == 0 })

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -100,7 +101,7 @@ func TestParseURL_Wrong_NothingRepeated(t *testing.T) {
 }
 
 func TestURL_Printed_NoSecret(t *testing.T) {
-	u := must(relay.ParseURL("smtps://user:hunter2@mail.example.com"))(t)
+	u := must.Get(relay.ParseURL("smtps://user:hunter2@mail.example.com"))(t)
 	for _, format := range []string{"%v", "%+v", "%#v", "%d", "%s", "%q", "%x", "%X"} {
 		for _, value := range []any{
 			u, &u, []relay.URL{u}, map[string]*relay.URL{"relay": &u}, struct{ U relay.URL }{u},
