@@ -90,7 +90,7 @@ func (w *write) wait(ctx context.Context) error {
 
 const (
 	maxQueued = 16384 // jobs
-	maxJobs   = 1024  // done before changes that a caller waits for are written
+	maxWrites = 1024  // changes in one transaction
 )
 
 var errBusy = errors.New("too many changes are waiting to be written")
@@ -256,13 +256,17 @@ func (d *disk) work() {
 		select {
 		case j, more := <-d.queue:
 			open, awaited = more, d.do(j, &writes) || !more
-			for n := 1; n < maxJobs && d.more(); n++ {
-				awaited = d.do(<-d.queue, &writes) || awaited
+			// Rounds that add a change are worth another one; reads alone would delay the changes.
+			for before := 0; len(writes) > before && len(writes) < maxWrites && d.more(); {
+				before = len(writes)
+				for n := len(d.queue); n > 0 && len(writes) < maxWrites; n-- {
+					awaited = d.do(<-d.queue, &writes) || awaited
+				}
 			}
 		case <-ticker.C:
 			awaited, unswept = true, unswept+page
 		}
-		if len(writes) > 0 && (awaited || len(writes) >= maxJobs) {
+		if len(writes) > 0 && (awaited || len(writes) >= maxWrites) {
 			refusing.report(d.write(writes))
 			unswept += 2 * len(writes)
 			writes = nil

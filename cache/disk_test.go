@@ -283,6 +283,32 @@ func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	expect(t, table, "pending", "value")
 }
 
+// Each read here begins the next one, so that there is always another to answer.
+func TestUpdate_ReadsWithoutEnd_IsWrittenBetweenThem(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir()})
+	d := s.records.(*disk)
+	begin := make(chan struct{})
+	w := &write{disk: d, key: "t/key", record: record{[]byte("value"), never}, done: make(chan struct{})}
+	reads := 0
+	var read func()
+	read = func() {
+		reads++
+		select {
+		case <-w.done:
+		default:
+			_ = d.enqueue(job{query: read}) // the queue has room
+		}
+	}
+	for _, j := range []job{{query: func() { <-begin }}, {write: w}, {}, {query: read}} {
+		must.OK(t, d.enqueue(j))
+	}
+	close(begin)
+	must.OK(t, errors.Join(w.wait(ctx), s.Close()))
+	if reads > 10 {
+		t.Errorf("%d reads were answered before an update was written", reads)
+	}
+}
+
 // The updates of a batch do not wait, and see each other; the batch waits for all.
 func TestBatch_Updates_WaitTogether(t *testing.T) {
 	homes(t, func(t *testing.T, o Options) {
