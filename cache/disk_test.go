@@ -66,6 +66,14 @@ func TestOpen_FileOrInUse_Refuses(t *testing.T) {
 	put(t, table, "key", "value", never)
 }
 
+// A path may be too long for SQLite alone.
+func TestOpen_SQLiteFails_NamesItsCode(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 255), strings.Repeat("d", 255))
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrUnavailable) || !strings.HasSuffix(err.Error(), "(SQLITE_CANTOPEN)") {
+		t.Errorf("a long path: %v", err)
+	}
+}
+
 // writeUntilKilled is a child that prints each key once its write is acknowledged.
 func writeUntilKilled(t *testing.T, dir string) {
 	table := open(t, Options{Dir: dir}).Table("t")

@@ -222,7 +222,9 @@ func databaseError(err error, path string) error {
 	if err == nil || errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	switch code := sqlite.ErrCode(err); {
+	code := sqlite.ErrCode(err)
+	err = fmt.Errorf("%w (%s)", err, code) // which says more than the text: SQLITE_IOERR_FSYNC
+	switch {
 	case code.ToPrimary() == sqlite.ResultCorrupt, code == sqlite.ResultNotADB:
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case code.ToPrimary() == sqlite.ResultFull, code == sqlite.ResultIOErrSHMSize:
