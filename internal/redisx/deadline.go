@@ -24,10 +24,11 @@ type deadline struct {
 
 type deadlineKey struct{} // of a context inside a call
 
-// call is the context of the commands of one call.
+// call is the context of the commands of one call, sent one after another.
 type call struct {
 	context.Context
-	began time.Time
+	began  time.Time
+	within context.Context // what its commands are given; nil before the first
 }
 
 // Call returns a context whose commands are one call: all of them together have one
@@ -36,7 +37,7 @@ func Call(ctx context.Context) context.Context {
 	if _, ok := ctx.(*call); ok {
 		return ctx
 	}
-	return &call{ctx, time.Now()}
+	return &call{Context: ctx, began: time.Now()}
 }
 
 // DialHook implements redis.Hook.
@@ -61,8 +62,11 @@ func (d *deadline) within(ctx context.Context, do func(context.Context) error) e
 		return do(ctx)
 	}
 	c := Call(ctx).(*call)
-	ctx = d.From(c.Context, c.began)
-	err := do(context.WithValue(ctx, deadlineKey{}, true))
+	if c.within == nil {
+		c.within = context.WithValue(d.From(c.Context, c.began), deadlineKey{}, true)
+	}
+	ctx = c.within
+	err := do(ctx)
 	if err == nil || err == redis.Nil {
 		return err
 	}

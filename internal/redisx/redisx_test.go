@@ -165,6 +165,38 @@ func allEnd(t *testing.T, client redis.UniversalClient) {
 	calls.Wait()
 }
 
+// ends is a hook that notes what ends each command.
+type ends struct{ all []<-chan struct{} }
+
+func (e *ends) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (e *ends) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		e.all = append(e.all, ctx.Done())
+		return next(ctx, cmd)
+	}
+}
+
+func (e *ends) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// The second command comes when later calls have begun.
+func TestCall_TwoCommands_HaveOneEnd(t *testing.T) {
+	client, seen := open(t, redisx.Options{URL: redistest.Alone(t).URL(), Timeout: patient}), &ends{}
+	client.AddHook(seen)
+	ping := func(ctx context.Context) <-chan struct{} {
+		must.OK(t, client.Ping(ctx).Err())
+		return seen.all[len(seen.all)-1]
+	}
+	call := redisx.Call(ctx)
+	first := ping(call)
+	servertest.Eventually(t, "a later call to have an end of its own", func() bool { return ping(ctx) != first })
+	if ping(call) != first {
+		t.Error("the second command has another end")
+	}
+}
+
 // A master that does not answer is not asked for a moment, and then answers again.
 func TestCircuit_MasterHangs_FailsAtOnce(t *testing.T) {
 	server := redistest.Alone(t)

@@ -50,3 +50,20 @@ func TestFrom_ItsTimeOrItsParentEnds_Ends(t *testing.T) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
 	}
 }
+
+// Calls of several parents alternate, and one that began long ago comes between them.
+func TestFrom_SeveralParents_EachIsShared(t *testing.T) {
+	g, began := timeout.Group{Length: time.Hour}, time.Now()
+	var parents, first []context.Context
+	for range 3 {
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		parents, first = append(parents, parent), append(first, g.From(parent, began))
+	}
+	for i, parent := range parents {
+		g.From(parent, began.Add(-time.Minute))
+		if g.From(context.WithValue(parent, &g, i), began.Add(time.Second)) != first[i] {
+			t.Errorf("parent %d has another context", i)
+		}
+	}
+}
