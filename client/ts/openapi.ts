@@ -589,11 +589,11 @@ export interface components {
         Verdict: {
             /** @description The rule or action that delays the next one longest; null if none does. */
             rule: string | null;
-            /** @description Its limit; null if none delays it. */
+            /** @description The limit of that rule or action; null if none delays the next one. */
             limit: string | null;
             /**
              * Format: int64
-             * @description Until the next one is admitted.
+             * @description Milliseconds until the next one is admitted.
              */
             wait_ms: number;
             /**
@@ -849,7 +849,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Invalid"];
             };
         };
-        /** @description Too many lookups or operator requests by this caller or, without a valid key, network address. */
+        /** @description Too many lookups or operator requests by this caller or, without a valid key, from this network address. */
         TooManyLookups: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -898,7 +898,7 @@ export interface components {
          */
         Email: string;
         /**
-         * @description 1 to 255 visible ASCII characters, in double quotes if one is a quote, backslash, comma or semicolon. Callers may use equal keys.
+         * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
          * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
          */
         IdempotencyKey: string;
@@ -955,7 +955,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters, in double quotes if one is a quote, backslash, comma or semicolon. Callers may use equal keys.
+                 * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1122,7 +1122,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How long such a send must wait now. For a token of GET /mailboxes/{email}, rules by visitor or template do not count. */
+            /** @description How long a send like the token's must wait now; for a token of GET /mailboxes/{email}, apart from rules by visitor or template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1274,7 +1274,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters, in double quotes if one is a quote, backslash, comma or semicolon. Callers may use equal keys.
+                 * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
