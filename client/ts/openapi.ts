@@ -898,7 +898,7 @@ export interface components {
          */
         Email: string;
         /**
-         * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
+         * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
          * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
          */
         IdempotencyKey: string;
@@ -955,7 +955,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
+                 * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1122,7 +1122,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How long a send like the token's must wait now; for a token of GET /mailboxes/{email}, apart from rules by visitor or template. */
+            /** @description The wait of a send like the token's now; for a token of GET /mailboxes/{email}, apart from rules by visitor or template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1274,7 +1274,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters, in double quotes if they include a quote, backslash, comma or semicolon. Callers' keys are separate.
+                 * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
