@@ -16,16 +16,15 @@ type Tier struct {
 	Window time.Duration // whole milliseconds
 }
 
-// What a policy may hold. Every send inside the longest window is on record, so the limit
-// of the longest tier is also the number of entries that one key can cost.
-const (
-	maxTiers  = 16   // tiers in a policy
-	maxLimit  = 1000 // sends in a window; for more there are the counters
-	maxWindow = 3660 * 24 * time.Hour
-)
+// MaxKept is the largest limit of a Policy's tier, and the most sends that a state holds: older
+// ones are dropped, as no tier counts them. Larger limits are for the counters.
+const MaxKept = 1000
 
-// maxName is how many characters a tier's name may have.
-const maxName = 32
+const (
+	maxTiers  = 16 // in a policy
+	maxWindow = 3660 * 24 * time.Hour
+	maxName   = 32 // characters
+)
 
 // A Policy is a list of tiers that has been checked, by [ParsePolicy] or [NewPolicy]. It never
 // changes and may be shared. The zero Policy has no tiers, and no limiter accepts it.
@@ -55,7 +54,7 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 	sorted := slices.Clone(tiers)
 	slices.SortStableFunc(sorted, func(a, b Tier) int { return cmp.Compare(a.Window, b.Window) })
 	for i, tier := range sorted {
-		if err := tier.check(maxLimit); err != nil {
+		if err := tier.check(MaxKept); err != nil {
 			return Policy{}, err
 		}
 		if err := tier.checkAgainst(sorted[:i]); err != nil {
@@ -139,6 +138,3 @@ func (p Policy) Longest() int64 {
 	}
 	return p.tiers[len(p.tiers)-1].Window.Milliseconds()
 }
-
-// IsZero reports whether p is the zero Policy.
-func (p Policy) IsZero() bool { return len(p.tiers) == 0 }

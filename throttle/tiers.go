@@ -39,7 +39,7 @@ func (h History) clock(now int64) int64 { return min(max(now, h.newest()), maxMo
 // write forgets what has left the longest window by the newest send, and returns the state.
 func (p Policy) write(h History) (state []byte) {
 	h = h.within(p.Longest(), h.newest())
-	for _, a := range h[max(0, len(h)-p.Kept()):] {
+	for _, a := range h[max(0, len(h)-MaxKept):] {
 		state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
 		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
 		state = append(state, a.ID[:]...)
@@ -92,7 +92,7 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 func (p Policy) Expires(state []byte) int64 { return readHistory(state).newest() + p.Longest() + grace }
 
 func (p Policy) Form() string {
-	if p.IsZero() {
+	if len(p.tiers) == 0 {
 		return ""
 	}
 	return "tiers"
@@ -103,9 +103,6 @@ func (p Policy) History(state []byte, now int64) History {
 	h := readHistory(state)
 	return h.within(p.Longest(), h.clock(now))
 }
-
-// Kept returns how many sends a state holds at most. Older ones are dropped; no tier counts them.
-func (p Policy) Kept() int { return maxLimit }
 
 // Replay lets the policy decide about the sends of a history again, at their own times, and
 // returns the verdict on each that it would have refused. What it refuses does not count

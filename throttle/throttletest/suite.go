@@ -46,9 +46,9 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
 	t.Run("each", func(t *testing.T) { each(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
-	t.Run("vectors", func(t *testing.T) { Vectors(t, open) })
+	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
-	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
+	t.Run("random histories", func(t *testing.T) { walk(t, open, steps) })
 }
 
 // Length returns one of two lengths of a test: `make long` has the longer one.
@@ -78,16 +78,15 @@ func Counters(t testing.TB, tier string) map[string]throttle.Algorithm {
 }
 
 func newestAreKept(t *testing.T, open Open) {
-	policy := Policy(t, "hour=1000/1h")
-	k := newKey(t, open, policy)
+	k := newKey(t, open, Policy(t, "hour=1000/1h"))
 	k.add(2000)
-	all := make([]throttle.Admission, policy.Kept()+5)
+	all := make([]throttle.Admission, throttle.MaxKept+5)
 	for i := range all {
 		all[i] = throttle.Admission{ID: throttle.NewID(), At: start + int64(i)}
 	}
 	k.record(all...)
 	k.record(throttle.Admission{ID: throttle.NewID(), At: start})
-	if h := k.history(); len(h) != policy.Kept() || h[0] != all[5] {
+	if h := k.history(); len(h) != throttle.MaxKept || h[0] != all[5] {
 		t.Fatalf("%d are kept, from %v on", len(h), h[0])
 	}
 	if v := k.take(throttle.NewID()); v.Allowed || v.RetryAt != all[5].At+3_600_000 {
