@@ -19,7 +19,6 @@ const LeaseRest = 15 * time.Second
 // Options are what a Service works with.
 type Options struct {
 	Relay Relay
-	// Codes keeps codes so that they can be checked. If nil, codes are still emailed.
 	Codes *verify.Codes
 	// Requests keeps the answers to sends with a key; nil if there are none. Its lease is a
 	// send's deadline and LeaseRest, or longer.
@@ -48,7 +47,7 @@ type Service struct {
 	last     time.Time     // the last position in a queue that is waited for, after Drain
 }
 
-// New returns a Service. It needs all options but Codes and Requests.
+// New returns a Service. It needs all options but Requests.
 func New(o Options) *Service {
 	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}
 }
@@ -67,7 +66,7 @@ func (s *Service) Drain(last time.Time) {
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 
 // Verify checks what was typed as the code that was emailed to an address for a purpose, and uses
-// it up if it is right. It needs Options.Codes.
+// it up if it is right.
 func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
 	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -48,8 +49,9 @@ func newBench(t *testing.T) *bench {
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
+	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t)
 	b.Service = New(Options{
-		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
 		Metrics: Metrics{
 			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),

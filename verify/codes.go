@@ -13,9 +13,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// DefaultLifetime is how long a code is valid, in milliseconds: ten minutes.
-const DefaultLifetime = 10 * 60 * 1000
-
 // Recipient is where a code is emailed to, and what for. Mailbox and Address differ when several
 // addresses are counted as one mailbox.
 type Recipient struct {
@@ -33,7 +30,7 @@ type Options struct {
 	// Guesses counts guesses by mailbox. It should be by a throttle.Policy, so that a guess can be
 	// refunded by its id.
 	Guesses throttle.Limiter
-	// Lifetime is how long a code is valid, in milliseconds. The default is DefaultLifetime.
+	// Lifetime is how long a code is valid, in milliseconds. The default is ten minutes.
 	Lifetime int64
 	// Log receives a line when a guess could not be refunded. The default is silence.
 	Log *slog.Logger
@@ -61,7 +58,7 @@ func New(o Options) (*Codes, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, DefaultLifetime), o.Log}, nil
+	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, 10*60*1000), o.Log}, nil
 }
 
 // Lifetime returns how many milliseconds a code is valid.
