@@ -19,8 +19,8 @@ func (h History) newest() int64 {
 	return h[len(h)-1].At
 }
 
-// Find returns the index of an id, -1 if it is not there.
-func (h History) Find(id ID) int {
+// find returns the index of an id, -1 if it is not there.
+func (h History) find(id ID) int {
 	return slices.IndexFunc(h, func(a Admission) bool { return a.ID == id })
 }
 

@@ -52,7 +52,7 @@ func (p Policy) write(h History) (state []byte) {
 func (p Policy) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	h := readHistory(state)
 	v = p.verdict(h, a.At)
-	if i := h.Find(a.ID); i >= 0 && v.At-h[i].At < p.Longest() {
+	if i := h.find(a.ID); i >= 0 && v.At-h[i].At < p.Longest() {
 		v.Allowed, v.At = true, h[i].At
 		return state, v
 	}
@@ -70,7 +70,7 @@ func (p Policy) Peek(state []byte, now int64) Verdict { return p.verdict(readHis
 // Release implements [Algorithm]. It finds the admission by its id alone.
 func (p Policy) Release(state []byte, a Admission) (next []byte, released bool) {
 	h := readHistory(state)
-	i := h.Find(a.ID)
+	i := h.find(a.ID)
 	if i < 0 {
 		return state, false
 	}
@@ -82,7 +82,7 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 	h := readHistory(state)
 	clock := h.clock(now)
 	a.At = min(a.At, clock)
-	if a.At < 0 || clock-a.At >= p.Longest() || h.Find(a.ID) >= 0 {
+	if a.At < 0 || clock-a.At >= p.Longest() || h.find(a.ID) >= 0 {
 		return state
 	}
 	i, _ := slices.BinarySearchFunc(h, a.At, func(b Admission, at int64) int { return cmp.Compare(b.At, at) })
