@@ -223,7 +223,7 @@ func kindOf(err error) Kind {
 	return ""
 }
 
-// An attempt that takes over from a killed one gives back what that was charged by every exact
+// An attempt that takes over from a killed one refunds what that was charged by every exact
 // rule; a counter is charged twice.
 func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	b := newBench(t)
@@ -240,7 +240,7 @@ func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	}
 }
 
-// An attempt that wakes after its lease sends nothing and gives back its own charge only.
+// An attempt that wakes after its lease sends nothing and refunds its own charge only.
 func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
@@ -364,7 +364,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 }
 
-// A failed take of tiers is given back by its id; a counter's is not, as it knows none.
+// A failed take of tiers is refunded by its id; a counter's is not, as it knows none.
 func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()

@@ -21,10 +21,10 @@ import (
 // never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
 // of its last window, so that a small step back still finds it; after a longer one an expired
 // record may be found or not. If a Policy's newest send is released, its moment no longer counts.
-// Sends that had left the longest window at that moment stay forgotten.
+// Sends that it had pushed out of the longest window stay forgotten.
 type Algorithm interface {
-	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
-	// id that is on record only once.
+	// Take admits one send at a.At, or refuses it and changes nothing. A Policy does not
+	// charge an id again that is on record.
 	Take(state []byte, a Admission) (next []byte, v Verdict)
 
 	// Peek reports what Take would answer.
@@ -40,17 +40,17 @@ type Algorithm interface {
 	// changes nothing.
 	Record(state []byte, a Admission, now int64) (next []byte)
 
-	// Expires is the moment from which a state no longer matters. From then on a limiter
+	// Expires returns the moment from which a state no longer matters. From then on a limiter
 	// passes nil instead.
 	Expires(state []byte) int64
 
-	// Form says what the bytes of a state mean: algorithms with the same form can read each
-	// other's states, so that a limit can change and the sends on record still count. A
-	// limiter keeps the states of different forms apart. The form of a zero value is empty,
-	// and no limiter accepts it.
+	// Form names the format of a state: algorithms with the same form can read each other's
+	// states, so that a limit can change and the sends on record still count. A limiter keeps
+	// the states of different forms apart. The form of a zero value is empty, and no limiter
+	// accepts it.
 	Form() string
 
-	// String is the algorithm and its parameters, such as "fixed-window day=50000/24h".
+	// String returns the algorithm and its parameters, such as "fixed-window day=50000/24h".
 	String() string
 }
 

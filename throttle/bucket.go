@@ -60,8 +60,8 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(b, state, a.At)
 }
 
-// Peek implements [Algorithm]. In the verdict's tier the limit is [TokenBucket.Room], and the
-// window is how long it takes until all of it is free again.
+// Peek implements [Algorithm]. In the verdict's tier the limit is Room, and the window is the time
+// in which all of it becomes free.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
 	free, refill := max(0, b.full()-l.level), int64(0)
@@ -103,8 +103,8 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	return l.bytes()
 }
 
-// Expires implements [Algorithm]: a second after all of the limit is free again. Less than one
-// send counts as one here.
+// Expires implements [Algorithm]: a second after all of the limit is free again. What is left of
+// one send counts as a whole one here.
 func (b bucket) Expires(state []byte) int64 {
 	l := readLevel(state)
 	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Tier admits at most Limit sends inside any Window. It is written
-// name=limit/window, such as hour=5/1h.
+// Tier is a limit: at most Limit sends inside a Window. It is written name=limit/window, such as
+// hour=5/1h.
 type Tier struct {
 	Name   string        // as in answers: a-z, then also 0-9, - and _
 	Limit  int           // sends
@@ -26,8 +26,20 @@ const (
 	maxName   = 32 // characters
 )
 
-// A Policy is a list of tiers that has been checked, by [ParsePolicy] or [NewPolicy]. It never
-// changes and may be shared. The zero Policy has no tiers, and no limiter accepts it.
+// Policy counts by a sliding log: every send inside the longest window is on record with its id
+// and its millisecond.
+//
+//	a tier counts the sends with  at - send < window
+//	it admits while               count < limit
+//	it waits until                the limit-th newest send leaves its window
+//
+// It admits at most the limit of each tier in any window of its length, wherever that begins. One
+// millisecond before a wait is over the answer is a refusal, and at its end an admission.
+//
+// [ParsePolicy] and [NewPolicy] make a Policy. It never changes and may be shared. The zero Policy
+// has no tiers, and no limiter accepts it.
+//
+// The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id.
 type Policy struct {
 	tiers []Tier // shortest window first
 }

@@ -6,20 +6,7 @@ import (
 	"slices"
 )
 
-// A Policy counts by a sliding log: every send inside the longest window is on record with
-// its id and its millisecond.
-//
-//	a tier counts the sends with  at - send < window
-//	it admits while               count < limit
-//	it waits until                the limit-th newest send leaves its window
-//
-// Never more than the limit of each tier in any window of its length, wherever it begins. One
-// millisecond before a wait is over the answer is a refusal, and at its end an admission.
-//
-// The earliest moment that can count is that of the newest send on record.
-//
-// The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id.
-
+// entrySize is the length of one send in a state.
 const entrySize = 14
 
 // maxMoment is the last millisecond that an entry can hold, in the year 10889.

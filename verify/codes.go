@@ -49,7 +49,7 @@ type Codes struct {
 	log      *slog.Logger
 }
 
-// New fills in the defaults. Its error is about the secret.
+// New returns the Codes of these options. It fails if the secret is too short.
 func New(o Options) (*Codes, error) {
 	key, err := secret.Key(o.Secret, hashPurpose)
 	if err != nil {
@@ -91,7 +91,7 @@ type Result int8
 const (
 	Expired   Result = iota // no code of the mailbox is valid
 	Incorrect               // at least one is, and this is none of them
-	Correct                 // this was one, and all of the mailbox are used up
+	Correct                 // this was one, and all codes of the mailbox are used up now
 	Spent                   // the guesses are spent; the code was not checked
 )
 

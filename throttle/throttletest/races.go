@@ -40,7 +40,7 @@ func races(t *testing.T, open Open) {
 	})
 }
 
-// Race lets so many callers take from one key at once, and returns how many were admitted.
+// Race makes so many simultaneous Takes of one key, and returns how many were admitted.
 func Race(t testing.TB, limiter throttle.Limiter, name string, callers int) int {
 	t.Helper()
 	var admitted atomic.Int64
