@@ -3,7 +3,6 @@ package throttle
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 )
 
 // Algorithm is one way to count sends: [Policy], [FixedWindow], [SlidingWindow],
@@ -96,7 +95,7 @@ func (c counter) form(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// state returns the state of a tier that so many sends count in, with the milliseconds until
+// state returns the state of the tier with used sends that count, and refill milliseconds until
 // one fewer does.
 func (c counter) state(used, refill int64) TierState {
 	t := TierState{Tier: c.tier, Remaining: int(max(0, c.limit()-used)), Refill: refill}
@@ -135,6 +134,3 @@ func (t Tier) ms() int64 { return t.Window.Milliseconds() }
 
 // ceilDiv returns a/b rounded up. Neither may be negative.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
-// milliseconds converts milliseconds to a duration.
-func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -76,7 +76,7 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 	return Policy{tiers: sorted}, nil
 }
 
-// check checks a tier that may have so many sends in its window.
+// check checks a tier whose limit may be most.
 func (t Tier) check(most int) error {
 	if err := checkTierName(t.Name); err != nil {
 		return err

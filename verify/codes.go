@@ -27,7 +27,7 @@ type Options struct {
 	// Secret makes the hashes of codes. Nodes that share records need the same one; another one
 	// invalidates the codes that are on their way.
 	Secret []byte
-	// Guesses counts guesses by mailbox. It should be by a throttle.Policy, so that a guess can be
+	// Guesses counts guesses by mailbox. It should use a throttle.Policy, so that a guess can be
 	// refunded by its id.
 	Guesses throttle.Limiter
 	// Lifetime is how long a code is valid, in milliseconds. The default is ten minutes.
@@ -100,9 +100,9 @@ type Outcome struct {
 	Result Result
 	// GuessesLeft is how many more guesses there are. It is set with Incorrect.
 	GuessesLeft int
-	// Guesses is the verdict on the guess itself. With Spent it says how long to wait, or
-	// less if a guess that is being checked is refunded. With the other results it is from
-	// before a guess was refunded.
+	// Guesses is the verdict on the guess itself. With Spent it says how long to wait; less, if
+	// a guess that is in progress is refunded. With the other results it is from before this
+	// guess was refunded.
 	Guesses throttle.Verdict
 }
 

@@ -30,9 +30,9 @@ type Options struct {
 	// Refuse answers a refused request. The default is a problem of status 429.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers when the limiter has failed, or the request's context ended while it was
-	// held back, which is an [ErrQueue]; it may call Next to admit the request. Before it, what
-	// may have been charged is refunded, if that is possible within a second. The default is
-	// [Failed].
+	// held back, which is an [ErrQueue]; it may call Next to admit the request. What may have
+	// been charged is refunded before the call, if that takes less than a second. The default
+	// is [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 

@@ -1,7 +1,7 @@
 // Package rules decides about a send by several limits at once: those of the mailbox, of the
 // visitor's address, of the caller, of a provider's quota.
 //
-// Each [Rule] counts sends by one trait, a [By], with a throttle.Limiter. A [Set] admits a send only if
+// Each [Rule] counts sends by one trait ([By]) with a throttle.Limiter. A [Set] admits a send only if
 // every rule admits it, and a refusal by one rule uses no quota of the others: all rules are asked
 // first, and charged only if none refuses.
 //

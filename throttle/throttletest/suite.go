@@ -40,7 +40,7 @@ func Local(t testing.TB, dir string) Open {
 	}
 }
 
-// Run checks the limiters that open returns. Its random histories have so many steps.
+// Run checks the limiters that open returns, also with random histories of that many steps.
 func Run(t *testing.T, open Open, steps int) {
 	t.Run("the newest are kept", func(t *testing.T) { newestAreKept(t, open) })
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
