@@ -76,8 +76,8 @@ func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error
 	return code, nil
 }
 
-// Revoke invalidates a code whose email certainly never left. Until it expires it would be one more
-// that a guess may hit.
+// Revoke invalidates a code whose email certainly never left. Otherwise it would be one more code
+// for guesses to hit until it expires.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	h := hashOf(c.key, from, code)
 	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) })
