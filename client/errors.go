@@ -41,7 +41,7 @@ const (
 	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
 	UnknownAction     Kind = "unknown-action"        // the operator set no such action
 	CodeIncorrect     Kind = "code-incorrect"        // see GuessesLeft
-	CodeExpired       Kind = "code-expired"          // all codes of the address are expired or used, or none was sent
+	CodeExpired       Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // not sent
 	DeliveryUnknown   Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged

@@ -23,6 +23,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -48,8 +49,9 @@ func newBench(t *testing.T) *bench {
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
+	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t)
 	b.Service = New(Options{
-		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
 		Metrics: Metrics{
 			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
@@ -221,7 +223,7 @@ func kindOf(err error) Kind {
 	return ""
 }
 
-// An attempt that takes over from a killed one gives back what that was charged by every exact
+// An attempt that takes over from a killed one refunds what that was charged by every exact
 // rule; a counter is charged twice.
 func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	b := newBench(t)
@@ -238,7 +240,7 @@ func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	}
 }
 
-// An attempt that wakes after its lease sends nothing and gives back its own charge only.
+// An attempt that wakes after its lease sends nothing and refunds its own charge only.
 func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
@@ -362,7 +364,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 }
 
-// A failed take of tiers is given back by its id; a counter's is not, as it knows none.
+// A failed take of tiers is refunded by its id; a counter's is not, as it knows none.
 func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()

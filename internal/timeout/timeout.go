@@ -8,11 +8,10 @@ import (
 )
 
 // Group makes contexts that last for 99 to 100 percent of Length. Those of one parent that begin within a
-// hundredth of it are one context: one with a timer for each call would make a decision in Redis a tenth
-// dearer.
+// hundredth of it are one context: a timer for each call would add a tenth to a decision in Redis.
 type Group struct {
 	Length time.Duration
-	Cause  error // of the end; nil: context.DeadlineExceeded
+	Cause  error // of the end; nil means context.DeadlineExceeded
 
 	newest atomic.Pointer[member]
 }
@@ -23,7 +22,7 @@ type member struct {
 	began  time.Time
 }
 
-// From returns the context of what began at a moment, which the end of parent ends too.
+// From returns a context that ends Length after began, or with parent.
 func (g *Group) From(parent context.Context, began time.Time) context.Context {
 	if m := g.newest.Load(); m != nil && m.parent == parent {
 		if later := began.Sub(m.began); later >= 0 && later <= g.Length/100 {
