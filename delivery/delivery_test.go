@@ -23,6 +23,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
@@ -98,15 +99,18 @@ func (f *fakeRelay) Commit([]byte) (relay.Receipt, error) {
 func (f *fakeRelay) Abort() { f.aborted++ }
 
 // limiters are an exact limit for the mailbox and for the caller, and a counter for all.
-type limiters struct{ mailbox, caller, all *local.Limiter }
+type limiters struct {
+	mailbox     *throttletest.Faulty
+	caller, all *local.Limiter
+}
 
 func (b *bench) send() (Send, limiters) {
 	b.t.Helper()
 	exact := must.Get(throttle.ParsePolicy("day=9/24h"))(b.t)
 	counter := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
 	l := limiters{
-		local.New(b.store.Table("mailbox"), exact), local.New(b.store.Table("caller"), exact),
-		local.New(b.store.Table("all"), counter),
+		&throttletest.Faulty{Historian: local.New(b.store.Table("mailbox"), exact)},
+		local.New(b.store.Table("caller"), exact), local.New(b.store.Table("all"), counter),
 	}
 	set := must.Get(rules.New(rules.Options{},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
@@ -125,7 +129,7 @@ func (b *bench) send() (Send, limiters) {
 // used is how many sends each of them has counted.
 func (l limiters) used(t *testing.T) string {
 	t.Helper()
-	left := func(l *local.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
+	left := func(l throttle.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
 	return fmt.Sprint(left(l.mailbox, "alice@example.com"), left(l.caller, "shop"), left(l.all, "all"))
 }
 
@@ -290,6 +294,27 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 	})
 }
 
+// What one rule cannot refund now is refunded later, and the key is free after that.
+func TestSend_OneRuleCannotRefund_IsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.relay.begin = &relay.Error{Outcome: relay.Unavailable}
+	q, l := b.send()
+	l.mailbox.Fail("release")
+	first, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+	must.OK(t, err)
+	if _, err := first.Send(q); kindOf(err) != Unavailable || l.used(t) != "1 0 0" {
+		t.Fatalf("%v, used %s", err, l.used(t))
+	}
+	if _, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); kindOf(err) != InFlight {
+		t.Errorf("before the refund the key is free: %v", err)
+	}
+	l.mailbox.Fail()
+	b.Close(t.Context())
+	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil || l.used(t) != "0 0 0" {
+		t.Errorf("%v, used %s", err, l.used(t))
+	}
+}
+
 // A charge that is not on the drive yet is no reason to send.
 func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	b, dir := newBench(t), t.TempDir()
@@ -359,7 +384,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 	first.Finish(idempotency.Answer{Status: 422})
 	b.Close(t.Context())
-	if said := b.log.String(); strings.Count(said, "after that sends again") != 1 || !strings.Contains(said, `request_id="the first"`) {
+	if said := b.log.String(); strings.Count(said, "an answer could not be stored: ") != 1 || !strings.Contains(said, "after that sends again") || !strings.Contains(said, `request_id="the first"`) {
 		t.Errorf("the log says\n%s", said)
 	}
 }
@@ -369,7 +394,7 @@ func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()
-	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
+	for _, limiter := range []throttle.Limiter{l.mailbox, l.all} {
 		must.Get(limiter.Take(t.Context(), "s", id))(t)
 		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}
