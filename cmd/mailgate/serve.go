@@ -135,7 +135,7 @@ func (p *program) announce(at listeners) {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
 	if c.RedisURL != "" {
-		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix)
+		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix, "on_store_outage", c.OnStoreOutage)
 	}
 	if c.UsesDataDir() && c.DataDir != config.Memory {
 		serving = append(serving, "data_dir", absolute(c.DataDir))
