@@ -66,8 +66,8 @@ func (s *Server) sealCountdown(send rules.Send, v *throttle.Verdict) string {
 
 // openCountdown returns the send of a token. Whatever is wrong with the token is one answer.
 func (s *Server) openCountdown(token string) (mailbox address.Address, send rules.Send, err error) {
-	text, err := s.tokens.Open(token, s.with.Now())
-	if err != nil {
+	text, ok := s.tokens.Open(token, s.with.Now())
+	if !ok {
 		return mailbox, send, &problem{kind: unknownCountdown}
 	}
 	key, rest, _ := strings.Cut(text, "\n")

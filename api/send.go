@@ -15,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle/rules"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // sendBody is the body of POST /send-code. Its code and data are checked by the template.
@@ -52,7 +51,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	}
 	wrong := s.check(r, &body)
 	r.mailbox = r.parsed.address
-	wrong = append(wrong, checkMail(r.live.Composer, r.draft(&body))...)
+	wrong = append(wrong, checkMail(r.live.Composer, s.draft(r, &body))...)
 	if key != "" {
 		return s.sendOnce(c, key, &body, wrong)
 	}
@@ -72,14 +71,14 @@ func (r *request) mail(body *sendBody) message.Request {
 }
 
 // draft returns the email that a body asks for, with valid values for what is unknown or invalid yet.
-func (r *request) draft(body *sendBody) message.Request {
+func (s *Server) draft(r *request, body *sendBody) message.Request {
 	mail := r.mail(body)
 	mail.ID = checkID
 	if mail.To.IsZero() {
 		mail.To = checkTo
 	}
 	if body.Code == nil {
-		mail.Code, mail.ExpiresInMS = checkCode, verify.DefaultLifetime
+		mail.Code, mail.ExpiresInMS = checkCode, s.with.Codes.Lifetime()
 	}
 	return mail
 }

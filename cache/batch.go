@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// Batch returns a context under which an Update returns as soon as its change is in order to be
-// written, and a function that waits until all of these changes are durable. Changes become
-// durable in the order of their Updates, so none is kept without those before it, unless wait
-// returns an error; then each may or may not be kept. Call wait once, when all Updates have
-// returned; an Update that comes later waits by itself. Without that call the changes become
-// durable within a second.
+// Batch returns a context under which an Update returns before its change is durable, and a
+// function that waits until all of these changes are. They become durable in the order of their
+// Updates, so none is kept without those before it, unless wait returns an error; then each may or
+// may not be kept. Call wait once, when all Updates have returned; an Update that comes later waits
+// by itself. Without that call the changes become durable within a second.
 func Batch(ctx context.Context) (batched context.Context, wait func(context.Context) error) {
 	b := &batch{}
 	return context.WithValue(ctx, batchKey{}, b), b.wait

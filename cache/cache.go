@@ -21,7 +21,7 @@ import (
 // failed Update either the old or the new value is kept.
 var ErrUnavailable = errors.New("the store is unavailable")
 
-// The kinds of ErrUnavailable that an operator can act on.
+// The kinds of ErrUnavailable that callers can tell apart.
 var (
 	// ErrFull means that the disk, or the memory of a store in memory alone, is full. Values can
 	// still be read and removed, and writes succeed again once there is room.
@@ -30,7 +30,7 @@ var (
 	ErrInUse = fmt.Errorf("%w: another process uses this data directory", ErrUnavailable)
 	// ErrCorrupt means that a file does not hold what was written to it.
 	ErrCorrupt = fmt.Errorf("%w: the data is corrupt", ErrUnavailable)
-	// ErrClosed means that the call came after Close.
+	// ErrClosed means that the store was closed before the call.
 	ErrClosed = fmt.Errorf("%w: it is closed", ErrUnavailable)
 )
 
@@ -142,7 +142,7 @@ func (t *Table) Part(name string) *Table {
 	return &Table{t.records, t.now, t.name, t.prefix + name + "/"}
 }
 
-// Now is the store's clock.
+// Now returns the time by the store's clock.
 func (t *Table) Now() int64 { return t.now() }
 
 // Get returns the value of the key, or nil if it has none or it has expired. The caller must

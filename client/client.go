@@ -22,7 +22,7 @@ type Client struct {
 	// HTTP sends the requests. Its Timeout bounds each attempt, and its CheckRedirect is not
 	// used. New sets one with 20 s and no proxy.
 	HTTP *http.Client
-	// Attempts is how often a request is made at most. New sets 4.
+	// Attempts is how often a request is made at most; 1 means no retries. New sets 4.
 	Attempts int
 	// MaxPause is the longest Retry-After to wait for, and the longest pause of the client's own,
 	// which is added to it. New sets 5 s.

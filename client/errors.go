@@ -41,7 +41,7 @@ const (
 	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
 	UnknownAction     Kind = "unknown-action"        // the operator set no such action
 	CodeIncorrect     Kind = "code-incorrect"        // see GuessesLeft
-	CodeExpired       Kind = "code-expired"          // all codes of the address are expired or used, or none was sent
+	CodeExpired       Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // not sent
 	DeliveryUnknown   Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
@@ -92,10 +92,10 @@ func (e *APIError) Error() string {
 }
 
 // UncertainError is the error when the request may have taken effect, and the call could not
-// find out. For a send or a take, the same request under Key finds out, within 24 hours and
-// without a second email; under a new key it may send another.
+// find out. The same [Mail] with this Key finds out, within 24 hours and without a second email;
+// with a new key it may send another.
 type UncertainError struct {
-	Key string // the Idempotency-Key, given or generated; empty for other calls
+	Key string // the Idempotency-Key of a send or a take, given or generated; else empty
 	Err error  // how the last attempt ended
 }
 

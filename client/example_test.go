@@ -61,7 +61,7 @@ func ExampleClient_Verify() {
 	// used or expired
 }
 
-// An action is anything else to limit. A take that came to nothing is given back.
+// An action is anything else to limit. A take that came to nothing is refunded.
 func ExampleClient_Take() {
 	gate, _ := client.New(theServer().URL, "Hush-7f3b-9d21-c460")
 	ctx := context.Background()

@@ -7,7 +7,7 @@ import (
 
 // Quota is what remains of the limits of a mailbox or an action.
 type Quota struct {
-	// Rule and Limit delay the next one longest, by Wait; empty if there is no wait.
+	// Rule and Limit make the next one wait longest, for Wait; empty if there is no wait.
 	Rule, Limit string
 	Wait        time.Duration
 	// RetryAt is ServerTime plus Wait, by the server's clock. Count down from Wait: clocks differ.

@@ -62,8 +62,8 @@ func (s *Service) Attempt(ctx context.Context, requestID string) *Attempt {
 	return &Attempt{service: s, ctx: ctx, durable: durable, requestID: requestID, id: throttle.NewID()}
 }
 
-// Begin begins a send under a key, which needs Options.Requests. It returns an attempt, or the
-// answer to an earlier one, or an *Error.
+// Begin begins a send under a key. It returns an attempt, or the answer to an earlier one, or an
+// *Error.
 func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
 	a := s.Attempt(ctx, requestID)
 	o, err := s.o.Requests.Begin(a.ctx, name, body)
@@ -109,8 +109,8 @@ func (a *Attempt) Finish(answer idempotency.Answer) {
 	}
 }
 
-// Refuse ends an attempt whose request is not valid any more, frees its key, and returns the
-// refusal; but Storage where other nodes, which cannot be asked, may have sent the email.
+// Refuse ends an attempt whose request is not valid any more and frees its key. It returns the
+// refusal, or Storage if other nodes cannot be asked whether they sent the email.
 func (a *Attempt) Refuse(refusal error) error {
 	a.move(freed)
 	a.service.refunds.now(&refund{attempt: a})

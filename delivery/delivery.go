@@ -12,17 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// LeaseRest is how much longer than a send the lease of its key must last, so that an attempt
-// can refund its charge or store its answer.
+// LeaseRest is how much longer than a send's deadline the lease of its key must be, so that an
+// attempt can refund its charge or store its answer.
 const LeaseRest = 15 * time.Second
 
 // Options are what a Service works with.
 type Options struct {
 	Relay Relay
-	// Codes keeps codes so that they can be checked. If nil, codes are still emailed.
 	Codes *verify.Codes
-	// Requests keeps the answers to sends with a key; nil if there are none. Its lease is a
-	// send's deadline and LeaseRest, or longer.
+	// Requests keeps the answers to sends with a key. Its lease is a send's deadline and
+	// LeaseRest, or longer.
 	Requests *idempotency.Requests
 	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
@@ -48,7 +47,7 @@ type Service struct {
 	last     time.Time     // the last position in a queue that is waited for, after Drain
 }
 
-// New returns a Service. It needs all options but Codes and Requests.
+// New returns a Service. It needs all options.
 func New(o Options) *Service {
 	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}
 }
@@ -62,12 +61,12 @@ func (s *Service) Drain(last time.Time) {
 	})
 }
 
-// Close tries the pending refunds once more, until ctx ends or a
-// few seconds have passed, and logs what stays charged. Call it after the last send.
+// Close tries the pending refunds once more, until ctx ends or a few seconds have passed, and logs
+// what stays charged. Call it after the last send.
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 
 // Verify checks what was typed as the code that was emailed to an address for a purpose, and uses
-// it up if it is right. It needs Options.Codes.
+// it up if it is right.
 func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
 	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 }

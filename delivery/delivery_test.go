@@ -23,6 +23,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -48,8 +50,9 @@ func newBench(t *testing.T) *bench {
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
+	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t)
 	b.Service = New(Options{
-		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
 		Metrics: Metrics{
 			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
@@ -96,15 +99,18 @@ func (f *fakeRelay) Commit([]byte) (relay.Receipt, error) {
 func (f *fakeRelay) Abort() { f.aborted++ }
 
 // limiters are an exact limit for the mailbox and for the caller, and a counter for all.
-type limiters struct{ mailbox, caller, all *local.Limiter }
+type limiters struct {
+	mailbox     *throttletest.Faulty
+	caller, all *local.Limiter
+}
 
 func (b *bench) send() (Send, limiters) {
 	b.t.Helper()
 	exact := must.Get(throttle.ParsePolicy("day=9/24h"))(b.t)
 	counter := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
 	l := limiters{
-		local.New(b.store.Table("mailbox"), exact), local.New(b.store.Table("caller"), exact),
-		local.New(b.store.Table("all"), counter),
+		&throttletest.Faulty{Historian: local.New(b.store.Table("mailbox"), exact)},
+		local.New(b.store.Table("caller"), exact), local.New(b.store.Table("all"), counter),
 	}
 	set := must.Get(rules.New(rules.Options{},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
@@ -123,7 +129,7 @@ func (b *bench) send() (Send, limiters) {
 // used is how many sends each of them has counted.
 func (l limiters) used(t *testing.T) string {
 	t.Helper()
-	left := func(l *local.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
+	left := func(l throttle.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
 	return fmt.Sprint(left(l.mailbox, "alice@example.com"), left(l.caller, "shop"), left(l.all, "all"))
 }
 
@@ -221,7 +227,7 @@ func kindOf(err error) Kind {
 	return ""
 }
 
-// An attempt that takes over from a killed one gives back what that was charged by every exact
+// An attempt that takes over from a killed one refunds what that was charged by every exact
 // rule; a counter is charged twice.
 func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	b := newBench(t)
@@ -238,7 +244,7 @@ func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
 	}
 }
 
-// An attempt that wakes after its lease sends nothing and gives back its own charge only.
+// An attempt that wakes after its lease sends nothing and refunds its own charge only.
 func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
@@ -286,6 +292,27 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 		}
 		b.store.Close()
 	})
+}
+
+// What one rule cannot refund now is refunded later, and the key is free after that.
+func TestSend_OneRuleCannotRefund_IsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	b.relay.begin = &relay.Error{Outcome: relay.Unavailable}
+	q, l := b.send()
+	l.mailbox.Fail("release")
+	first, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+	must.OK(t, err)
+	if _, err := first.Send(q); kindOf(err) != Unavailable || l.used(t) != "1 0 0" {
+		t.Fatalf("%v, used %s", err, l.used(t))
+	}
+	if _, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); kindOf(err) != InFlight {
+		t.Errorf("before the refund the key is free: %v", err)
+	}
+	l.mailbox.Fail()
+	b.Close(t.Context())
+	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil || l.used(t) != "0 0 0" {
+		t.Errorf("%v, used %s", err, l.used(t))
+	}
 }
 
 // A charge that is not on the drive yet is no reason to send.
@@ -357,17 +384,17 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 	first.Finish(idempotency.Answer{Status: 422})
 	b.Close(t.Context())
-	if said := b.log.String(); strings.Count(said, "after that sends again") != 1 || !strings.Contains(said, `request_id="the first"`) {
+	if said := b.log.String(); strings.Count(said, "an answer could not be stored: ") != 1 || !strings.Contains(said, "after that sends again") || !strings.Contains(said, `request_id="the first"`) {
 		t.Errorf("the log says\n%s", said)
 	}
 }
 
-// A failed take of tiers is given back by its id; a counter's is not, as it knows none.
+// A failed take of tiers is refunded by its id; a counter's is not, as it knows none.
 func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()
-	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
+	for _, limiter := range []throttle.Limiter{l.mailbox, l.all} {
 		must.Get(limiter.Take(t.Context(), "s", id))(t)
 		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}

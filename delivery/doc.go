@@ -22,7 +22,7 @@
 //
 // An email that certainly never left is refunded: its quota, its code and its key. One that
 // may have left stays charged, and its answer is kept, so that no retry sends it again.
-// Rejected and unknown are final in the same way.
+// Rejected and Unknown are final in the same way.
 //
 // # Crashes
 //

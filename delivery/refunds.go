@@ -62,7 +62,7 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 		if err != nil { // of a counter, which must not be asked twice
 			log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
-		if codes == nil || code == "" {
+		if code == "" {
 			return nil
 		}
 		return codes.Revoke(ctx, recipient(q.Mail.To, q.Purpose), code)

@@ -9,7 +9,6 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // Send is a requested email. Its fields have been validated.
@@ -144,10 +143,6 @@ func (a *Attempt) mail(mail message.Message) error {
 // issue makes a code, which is valid before the email leaves: the visitor may be quick.
 func (a *Attempt) issue(q Send, result *Result) (err error) {
 	codes := a.service.o.Codes
-	if codes == nil {
-		a.code, result.ExpiresIn = verify.NewCode(), verify.DefaultLifetime
-		return nil
-	}
 	result.ExpiresIn = codes.Lifetime()
 	a.code, err = codes.Issue(a.ctx, recipient(q.Mail.To, q.Purpose))
 	return err

@@ -7,7 +7,7 @@
 // the long one, and `make soak` injects faults at random for half an hour. One run is repeated by
 // its kind and seed:
 //
-//	go test -v ./faults -run 'TestCampaign/redis-killed/7$' -seeds 7
+//	go test -v ./faults -run 'TestCampaign/^redis-killed$/^7$' -seeds 7
 //
 // A kind is a row in the tables of the files kinds_*_test.go: what it needs, how it is injected and
 // repaired, what shows its effect on the programs, and what is allowed meanwhile. A fault without

@@ -18,8 +18,8 @@
 //	// if ok, take the step that cannot be undone, and then
 //	requests.Finish(ctx, outcome.Lease, answer) // or Abandon, if certainly nothing was done
 //
-// A key belongs to the caller that used it; see [Name]. What was asked is known by its
-// [Fingerprint], never by its text.
+// A key belongs to the caller that used it; see [Name]. Requests are compared by their
+// [Fingerprint]; their text is not kept.
 //
 // # Which answers are kept
 //

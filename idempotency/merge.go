@@ -11,7 +11,7 @@ import "github.com/mailgate/mailgate/internal/keyed"
 //	abandoned over begun, handedOver  of the same attempt, which was abandoned later
 //	two handedOver                    handedOver by no attempt: none can abandon it any more
 //
-// Merging the same record again changes nothing. So a record that a merge has told of a
+// Merging the same record again changes nothing. So a record that has learnt of a
 // hand-over never grants a second one, in whatever order records are merged. A damaged shared
 // record stays, since it may have been handed over; a damaged own one is ignored.
 func Merge(shared, own []byte, now int64) (next []byte, expires int64) {

@@ -29,7 +29,7 @@ func New(store keyed.Store, lease int64) *Requests { return &Requests{store, lea
 // Outcome is the answer to Begin.
 type Outcome struct {
 	State State
-	// Alone reports that the node decided by its own records, because the shared ones are away.
+	// Alone reports that the node decided by its own records, because the shared ones are unavailable.
 	Alone bool
 	// Lease is set with Started; with throttle.ErrUnavailable, to abandon what may have begun; and
 	// with Unknown, where it is the one that was handed over, to finish it with an answer that says

@@ -3,7 +3,6 @@ package throttle
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 )
 
 // Algorithm is one way to count sends: [Policy], [FixedWindow], [SlidingWindow],
@@ -21,10 +20,10 @@ import (
 // never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
 // of its last window, so that a small step back still finds it; after a longer one an expired
 // record may be found or not. If a Policy's newest send is released, its moment no longer counts.
-// Sends that had left the longest window at that moment stay forgotten.
+// Sends that it had pushed out of the longest window stay forgotten.
 type Algorithm interface {
-	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
-	// id that is on record only once.
+	// Take admits one send at a.At, or refuses it and changes nothing. A Policy does not
+	// charge an id again that is on record.
 	Take(state []byte, a Admission) (next []byte, v Verdict)
 
 	// Peek reports what Take would answer.
@@ -40,17 +39,17 @@ type Algorithm interface {
 	// changes nothing.
 	Record(state []byte, a Admission, now int64) (next []byte)
 
-	// Expires is the moment from which a state no longer matters. From then on a limiter
+	// Expires returns the moment from which a state no longer matters. From then on a limiter
 	// passes nil instead.
 	Expires(state []byte) int64
 
-	// Form says what the bytes of a state mean: algorithms with the same form can read each
-	// other's states, so that a limit can change and the sends on record still count. A
-	// limiter keeps the states of different forms apart. The form of a zero value is empty,
-	// and no limiter accepts it.
+	// Form names the format of a state: algorithms with the same form can read each other's
+	// states, so that a limit can change and the sends on record still count. A limiter keeps
+	// the states of different forms apart. The form of a zero value is empty, and no limiter
+	// accepts it.
 	Form() string
 
-	// String is the algorithm and its parameters, such as "fixed-window day=50000/24h".
+	// String returns the algorithm and its parameters, such as "fixed-window day=50000/24h".
 	String() string
 }
 
@@ -96,7 +95,7 @@ func (c counter) form(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// state returns the state of a tier that so many sends count in, with the milliseconds until
+// state returns the state of the tier with used sends that count, and refill milliseconds until
 // one fewer does.
 func (c counter) state(used, refill int64) TierState {
 	t := TierState{Tier: c.tier, Remaining: int(max(0, c.limit()-used)), Refill: refill}
@@ -135,6 +134,3 @@ func (t Tier) ms() int64 { return t.Window.Milliseconds() }
 
 // ceilDiv returns a/b rounded up. Neither may be negative.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
-// milliseconds converts milliseconds to a duration.
-func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

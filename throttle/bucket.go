@@ -1,6 +1,9 @@
 package throttle
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // bucket is what a TokenBucket and a LeakyBucket have in common: a level that rises by one
 // send with each admission and falls at the tier's rate.
@@ -60,15 +63,15 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(b, state, a.At)
 }
 
-// Peek implements [Algorithm]. In the verdict's tier the limit is [TokenBucket.Room], and the
-// window is how long it takes until all of it is free again.
+// Peek implements [Algorithm]. In the verdict's tier the limit is Room, and the window is the time
+// in which all of it becomes free.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
 	free, refill := max(0, b.full()-l.level), int64(0)
 	if l.level > 0 {
 		refill = ceilDiv(b.window()-free%b.window(), b.limit())
 	}
-	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: milliseconds(ceilDiv(b.full(), b.limit()))}}
+	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: time.Duration(ceilDiv(b.full(), b.limit())) * time.Millisecond}}
 	used := ceilDiv(l.level, b.window()) // the send that drains counts as a whole one
 	v := newVerdict(now, l.at, all.state(used, refill))
 	v.Sent = int(used)
@@ -103,8 +106,8 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	return l.bytes()
 }
 
-// Expires implements [Algorithm]: a second after all of the limit is free again. Less than one
-// send counts as one here.
+// Expires implements [Algorithm]: a second after all of the limit is free again. A level below one
+// send counts as one send.
 func (b bucket) Expires(state []byte) int64 {
 	l := readLevel(state)
 	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace

@@ -1,9 +1,9 @@
 // Package throttle decides whether an event is within its limits: whether a mailbox may be sent
-// another email, a login may be attempted again, or a visitor may make another request. Events
-// are counted by key, which is any text; an admitted event is called a send.
+// another email, a login may be attempted again, or a visitor may make another request. Every
+// event is called a send here, and is counted by a key: any text of 1 to 1024 bytes.
 //
-// A [Limiter] counts sends by key. One that keeps its records in this process takes four
-// lines, here with the tiers of a [Policy]:
+// A [Limiter] counts sends by key. One that keeps its records in this process takes a few
+// lines, here with 1 send in 60 s, 5 in 1 h and 10 in 24 h:
 //
 //	store, err := cache.Open(cache.Options{}) // or Dir: "data", to keep records on disk
 //	...
@@ -11,7 +11,7 @@
 //	verdict, err := limiter.Take(ctx, "alice@example.com", throttle.NewID())
 //
 // Package throttle/cluster keeps them in Redis instead, for several processes, and takes the
-// program's own client. Both give the same answers.
+// program's own go-redis client. Both give the same answers.
 //
 // # Charge first, then send
 //
@@ -40,7 +40,7 @@
 //	               longer, by less than one part
 //	FixedWindow    L in each full window, 2 L        one count
 //	               across an edge
-//	TokenBucket    the burst, and L in each W        one level
+//	TokenBucket    the burst, then L in each W       one level
 //	LeakyBucket    one at a time, at even distances  one level
 //
 // A Policy suits a mailbox: few sends, several windows, an exact countdown. It charges an id

@@ -19,12 +19,12 @@ func (h History) newest() int64 {
 	return h[len(h)-1].At
 }
 
-// Find returns the index of an id, -1 if it is not there.
-func (h History) Find(id ID) int {
+// find returns the index of an id, -1 if it is not there.
+func (h History) find(id ID) int {
 	return slices.IndexFunc(h, func(a Admission) bool { return a.ID == id })
 }
 
-// within returns the part of the history that a window of so many milliseconds holds at a
+// within returns the part of the history that a window of this many milliseconds holds at a
 // moment that is not before the newest send. It shares the history's memory.
 func (h History) within(window, at int64) History {
 	for i := range h {

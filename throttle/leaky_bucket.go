@@ -17,7 +17,7 @@ import "fmt"
 // because later sends already have their Delay. If several sends are the newest, in one
 // millisecond, Release refunds any of them, and two others can then leave together.
 //
-// The state and Record are those of a [TokenBucket] with room for the queue and one more.
+// The state and Record are those of a [TokenBucket] whose burst is the queue and one more.
 type LeakyBucket struct{ bucket }
 
 // NewLeakyBucket checks the parameters. The queue is how many sends may wait; with 0 a send

@@ -15,8 +15,8 @@ import (
 // failed may have been recorded.
 type Limiter interface {
 	// Take admits one send and records it under id, or refuses it and changes nothing.
-	// An exact [Policy] charges an id that is on record only once; a counter does not
-	// know ids and charges each Take.
+	// A [Policy] does not charge an id again that is on record; a counter keeps no ids and
+	// charges each Take.
 	Take(ctx context.Context, key string, id ID) (Verdict, error)
 
 	// Peek reports what Take would answer, and records nothing.
@@ -55,7 +55,7 @@ const maxKey = 1024
 var (
 	// ErrUnavailable is the kind of every failure to read or write records.
 	ErrUnavailable = errors.New("the records are unavailable")
-	// ErrUnchanged is the cause of an ErrUnavailable that certainly recorded nothing, as when
+	// ErrUnchanged is also in an ErrUnavailable if certainly nothing was recorded, as when
 	// there was no connection.
 	ErrUnchanged = errors.New("nothing was recorded")
 	// ErrKey is the kind of a key that is empty or too long.

@@ -8,27 +8,38 @@ import (
 	"time"
 )
 
-// A Tier admits at most Limit sends inside any Window. It is written
-// name=limit/window, such as hour=5/1h.
+// Tier is a limit: at most Limit sends inside a Window. It is written name=limit/window, such as
+// hour=5/1h.
 type Tier struct {
 	Name   string        // as in answers: a-z, then also 0-9, - and _
 	Limit  int           // sends
 	Window time.Duration // whole milliseconds
 }
 
-// What a policy may hold. Every send inside the longest window is on record, so the limit
-// of the longest tier is also the number of entries that one key can cost.
+// MaxKept is the largest limit of a Policy's tier, and the most sends that a state holds: older
+// ones are dropped, as no tier counts them. Larger limits are for the counters.
+const MaxKept = 1000
+
 const (
-	maxTiers  = 16   // tiers in a policy
-	maxLimit  = 1000 // sends in a window; for more there are the counters
+	maxTiers  = 16 // in a policy
 	maxWindow = 3660 * 24 * time.Hour
+	maxName   = 32 // characters
 )
 
-// maxName is how many characters a tier's name may have.
-const maxName = 32
-
-// A Policy is a list of tiers that has been checked, by [ParsePolicy] or [NewPolicy]. It never
-// changes and may be shared. The zero Policy has no tiers, and no limiter accepts it.
+// Policy counts by a sliding log: every send inside the longest window is on record with its id
+// and its millisecond.
+//
+//	a tier counts the sends with  at - send < window
+//	it admits while               count < limit
+//	it waits until                the limit-th newest send leaves its window
+//
+// It admits at most the limit of each tier in any window of its length, wherever that begins. One
+// millisecond before a wait is over the answer is a refusal, and at its end an admission.
+//
+// [ParsePolicy] and [NewPolicy] make a Policy. It never changes and may be shared. The zero Policy
+// has no tiers, and no limiter accepts it.
+//
+// The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id.
 type Policy struct {
 	tiers []Tier // shortest window first
 }
@@ -55,7 +66,7 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 	sorted := slices.Clone(tiers)
 	slices.SortStableFunc(sorted, func(a, b Tier) int { return cmp.Compare(a.Window, b.Window) })
 	for i, tier := range sorted {
-		if err := tier.check(maxLimit); err != nil {
+		if err := tier.check(MaxKept); err != nil {
 			return Policy{}, err
 		}
 		if err := tier.checkAgainst(sorted[:i]); err != nil {
@@ -65,7 +76,7 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 	return Policy{tiers: sorted}, nil
 }
 
-// check checks a tier that may have so many sends in its window.
+// check checks a tier whose limit may be most.
 func (t Tier) check(most int) error {
 	if err := checkTierName(t.Name); err != nil {
 		return err
@@ -139,6 +150,3 @@ func (p Policy) Longest() int64 {
 	}
 	return p.tiers[len(p.tiers)-1].Window.Milliseconds()
 }
-
-// IsZero reports whether p is the zero Policy.
-func (p Policy) IsZero() bool { return len(p.tiers) == 0 }

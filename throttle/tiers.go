@@ -6,20 +6,7 @@ import (
 	"slices"
 )
 
-// A Policy counts by a sliding log: every send inside the longest window is on record with
-// its id and its millisecond.
-//
-//	a tier counts the sends with  at - send < window
-//	it admits while               count < limit
-//	it waits until                the limit-th newest send leaves its window
-//
-// Never more than the limit of each tier in any window of its length, wherever it begins. One
-// millisecond before a wait is over the answer is a refusal, and at its end an admission.
-//
-// The earliest moment that can count is that of the newest send on record.
-//
-// The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id.
-
+// entrySize is the length of one send in a state.
 const entrySize = 14
 
 // maxMoment is the last millisecond that an entry can hold, in the year 10889.
@@ -39,7 +26,7 @@ func (h History) clock(now int64) int64 { return min(max(now, h.newest()), maxMo
 // write forgets what has left the longest window by the newest send, and returns the state.
 func (p Policy) write(h History) (state []byte) {
 	h = h.within(p.Longest(), h.newest())
-	for _, a := range h[max(0, len(h)-p.Kept()):] {
+	for _, a := range h[max(0, len(h)-MaxKept):] {
 		state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
 		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
 		state = append(state, a.ID[:]...)
@@ -52,7 +39,7 @@ func (p Policy) write(h History) (state []byte) {
 func (p Policy) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	h := readHistory(state)
 	v = p.verdict(h, a.At)
-	if i := h.Find(a.ID); i >= 0 && v.At-h[i].At < p.Longest() {
+	if i := h.find(a.ID); i >= 0 && v.At-h[i].At < p.Longest() {
 		v.Allowed, v.At = true, h[i].At
 		return state, v
 	}
@@ -70,7 +57,7 @@ func (p Policy) Peek(state []byte, now int64) Verdict { return p.verdict(readHis
 // Release implements [Algorithm]. It finds the admission by its id alone.
 func (p Policy) Release(state []byte, a Admission) (next []byte, released bool) {
 	h := readHistory(state)
-	i := h.Find(a.ID)
+	i := h.find(a.ID)
 	if i < 0 {
 		return state, false
 	}
@@ -82,7 +69,7 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 	h := readHistory(state)
 	clock := h.clock(now)
 	a.At = min(a.At, clock)
-	if a.At < 0 || clock-a.At >= p.Longest() || h.Find(a.ID) >= 0 {
+	if a.At < 0 || clock-a.At >= p.Longest() || h.find(a.ID) >= 0 {
 		return state
 	}
 	i, _ := slices.BinarySearchFunc(h, a.At, func(b Admission, at int64) int { return cmp.Compare(b.At, at) })
@@ -92,7 +79,7 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 func (p Policy) Expires(state []byte) int64 { return readHistory(state).newest() + p.Longest() + grace }
 
 func (p Policy) Form() string {
-	if p.IsZero() {
+	if len(p.tiers) == 0 {
 		return ""
 	}
 	return "tiers"
@@ -103,9 +90,6 @@ func (p Policy) History(state []byte, now int64) History {
 	h := readHistory(state)
 	return h.within(p.Longest(), h.clock(now))
 }
-
-// Kept returns how many sends a state holds at most. Older ones are dropped; no tier counts them.
-func (p Policy) Kept() int { return maxLimit }
 
 // Replay lets the policy decide about the sends of a history again, at their own times, and
 // returns the verdict on each that it would have refused. What it refuses does not count

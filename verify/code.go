@@ -20,7 +20,7 @@ func NewCode() string {
 	return fmt.Sprintf("%0*d", digits, n)
 }
 
-// ErrCode is the kind of a text that is not a code, whatever is on record.
+// ErrCode is the error for a text that cannot be a code.
 var ErrCode = errors.New("a code is six digits")
 
 // maxTyped is the longest text, in bytes, that is searched for a code.

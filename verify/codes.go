@@ -13,9 +13,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// DefaultLifetime is how long a code is valid, in milliseconds: ten minutes.
-const DefaultLifetime = 10 * 60 * 1000
-
 // Recipient is where a code is emailed to, and what for. Mailbox and Address differ when several
 // addresses are counted as one mailbox.
 type Recipient struct {
@@ -30,10 +27,10 @@ type Options struct {
 	// Secret makes the hashes of codes. Nodes that share records need the same one; another one
 	// invalidates the codes that are on their way.
 	Secret []byte
-	// Guesses counts guesses by mailbox. It should be by a throttle.Policy, so that a guess can be
+	// Guesses counts guesses by mailbox. It should use a throttle.Policy, so that a guess can be
 	// refunded by its id.
 	Guesses throttle.Limiter
-	// Lifetime is how long a code is valid, in milliseconds. The default is DefaultLifetime.
+	// Lifetime is how long a code is valid, in milliseconds. The default is ten minutes.
 	Lifetime int64
 	// Log receives a line when a guess could not be refunded. The default is silence.
 	Log *slog.Logger
@@ -52,7 +49,7 @@ type Codes struct {
 	log      *slog.Logger
 }
 
-// New fills in the defaults. Its error is about the secret.
+// New returns the Codes of these options. It fails if the secret is too short.
 func New(o Options) (*Codes, error) {
 	key, err := secret.Key(o.Secret, hashPurpose)
 	if err != nil {
@@ -61,7 +58,7 @@ func New(o Options) (*Codes, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, DefaultLifetime), o.Log}, nil
+	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, 10*60*1000), o.Log}, nil
 }
 
 // Lifetime returns how many milliseconds a code is valid.
@@ -79,8 +76,8 @@ func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error
 	return code, nil
 }
 
-// Revoke invalidates a code whose email certainly never left. Until it expires it would be one more
-// that a guess may hit.
+// Revoke invalidates a code whose email certainly never left. Otherwise it would be one more code
+// for guesses to hit until it expires.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	h := hashOf(c.key, from, code)
 	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) })
@@ -94,7 +91,7 @@ type Result int8
 const (
 	Expired   Result = iota // no code of the mailbox is valid
 	Incorrect               // at least one is, and this is none of them
-	Correct                 // this was one, and all of the mailbox are used up
+	Correct                 // this was one, and all codes of the mailbox are used up now
 	Spent                   // the guesses are spent; the code was not checked
 )
 
@@ -103,9 +100,9 @@ type Outcome struct {
 	Result Result
 	// GuessesLeft is how many more guesses there are. It is set with Incorrect.
 	GuessesLeft int
-	// Guesses is the verdict on the guess itself. With Spent it says how long to wait, or
-	// less if a guess that is being checked is refunded. With the other results it is from
-	// before a guess was refunded.
+	// Guesses is the verdict on the guess itself. With Spent it says how long to wait; less, if
+	// a guess that is in progress is refunded. With the other results it is from before this
+	// guess was refunded.
 	Guesses throttle.Verdict
 }
 

@@ -23,7 +23,7 @@
 //
 // # Guesses
 //
-// Guesses are a budget of the mailbox, by default 5 in ten minutes and 20 in a day, and a new code
+// Guesses are a budget of the mailbox, in mailgate 5 in ten minutes and 20 in a day, and a new code
 // adds none. A guess is charged before the code is checked, so guessing in parallel gains nothing,
 // and refunded when the code was right. With at most 16 valid codes, a day of guessing finds one
 // with a chance of 1 in 3,000; with the five that the default tiers allow in an hour, 1 in 10,000.

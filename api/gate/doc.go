@@ -1,5 +1,5 @@
-// Package gate is a middleware, for Fiber and for net/http, that admits as many requests as a
-// throttle.Limiter does, for each visitor or whatever else is counted.
+// Package gate is a middleware, for Fiber v2 and for net/http, that limits requests by visitor, or
+// by another key, with a throttle.Limiter.
 //
 //	limit, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: time.Minute}, 60)
 //	...
@@ -9,8 +9,8 @@
 //
 // A refusal is answered as mailgate does: 429 with the limit, the exact wait in milliseconds
 // and the state of every limit, in JSON and in the RateLimit headers. Other answers have the
-// headers as well, so that a client can slow down before it is refused. Their pk is a hash of
-// the key under a random secret, which is another in each process.
+// headers as well, so that a client can slow down before it is refused. The partition key pk in
+// them is a hash of what is counted, under a secret that each process makes anew.
 //
 // When the limiter fails the answer is 503, unless Options.Failed says otherwise.
 //
@@ -23,8 +23,8 @@
 //
 // # A queue
 //
-// A LeakyBucket holds requests back until their contexts end, and Fiber v2 ends none. So
-// set a deadline in front, which also holds for the handler:
+// With a LeakyBucket a request is held back for the verdict's Delay, or until its context ends.
+// Fiber v2 ends none, so set a deadline in front, which also holds for the handler:
 //
 //	app.Use(func(c *fiber.Ctx) error {
 //		ctx, cancel := context.WithTimeout(c.UserContext(), 2*time.Second)

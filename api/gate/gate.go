@@ -13,15 +13,14 @@ import (
 
 // Options say what to count, and what to answer. Only Limiter is required.
 type Options struct {
-	// Limiter decides. One by a LeakyBucket holds requests back, and needs a deadline in
-	// front: see [ErrQueue].
+	// Limiter decides. With a LeakyBucket requests are held back, and need a deadline: see
+	// [ErrQueue].
 	Limiter throttle.Limiter
 	// Name is the "rule" of answers. The default is "requests".
 	Name string
-	// Key is what a request is counted by. Where it is nil or returns nothing, that is the
+	// Key returns what a request is counted by. Where it is nil or returns nothing, that is the
 	// address of the connection, of IPv6 its first 64 bits. No forwarded header is trusted:
-	// a program behind a proxy reads the header here. [KeyOf] and [KeyOfPeer] are the
-	// limiter's keys.
+	// behind a proxy, read the header here. The limiter's own keys are [KeyOf] and [KeyOfPeer].
 	Key func(*fiber.Ctx) string
 	// Release reports whether a request that the handler has answered with this status is
 	// refunded, such as status < 400 for a sign-in form that counts failures only. An error
@@ -32,7 +31,8 @@ type Options struct {
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers when the limiter has failed, or the request's context ended while it was
 	// held back, which is an [ErrQueue]; it may call Next to admit the request. What may have
-	// been charged has been refunded if possible, within a second. The default is [Failed].
+	// been charged is refunded before the call, if that takes less than a second. The default
+	// is [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 
@@ -78,7 +78,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	return err
 }
 
-// next calls the handler, and gives the request back if its answer does not count. A panic
+// next calls the handler, and refunds the request if its answer does not count. A panic
 // reaches the middleware that recovers it.
 func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict throttle.Verdict) (after throttle.Verdict, err error) {
 	if g.Release == nil {

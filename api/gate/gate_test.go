@@ -190,7 +190,7 @@ func TestNew_HandlersHeaders_Stay(t *testing.T) {
 	}
 }
 
-// What is given back after which answer, and what the headers then say.
+// What is refunded after which answer, and what the headers then say.
 func TestRelease_ByStatus_GivesBack(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -280,7 +280,7 @@ func TestFailed_LimiterFails_Is503(t *testing.T) {
 	}
 }
 
-// What cannot be given back has counted. What a Take that failed may have charged is given back by its
+// What cannot be refunded has counted. What a Take that failed may have charged is refunded by its
 // id, which a counter does not know, or within a second not at all.
 func TestRelease_LimiterFails_HasCounted(t *testing.T) {
 	tiers := throttletest.Policy(t, "minute=2/60s")
@@ -354,7 +354,7 @@ func TestNew_DeadlineInQueue_Is503(t *testing.T) {
 	}
 }
 
-// What the second gate of a route refuses, the first gives back if it is told to.
+// What the second gate of a route refuses, the first refunds if it is told to.
 func TestNew_TwoGates_FirstGivesBack(t *testing.T) {
 	for given, want := range map[bool]int{true: 8, false: 7} {
 		second := must.Get(gate.New(gate.Options{Limiter: apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), nil), Name: "inner"}))(t)
@@ -367,7 +367,7 @@ func TestNew_TwoGates_FirstGivesBack(t *testing.T) {
 			s.ask("").is(t, status, "")
 		}
 		if s.limiter = outer; s.remaining() != want {
-			t.Errorf("given back %v: %d remain", given, s.remaining())
+			t.Errorf("refunded %v: %d remain", given, s.remaining())
 		}
 	}
 }

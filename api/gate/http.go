@@ -10,7 +10,7 @@ import (
 
 // HTTP returns the middleware for net/http. It counts requests by key, and where key is nil or
 // returns nothing by the address of the connection; its refusals are those of New. It does not
-// hold requests back, so the limiter must not be by a LeakyBucket.
+// hold requests back, so the limiter must not use a LeakyBucket.
 func HTTP(limiter throttle.Limiter, key func(*http.Request) string) func(http.Handler) http.Handler {
 	partitions := newPartitions()
 	return func(next http.Handler) http.Handler {

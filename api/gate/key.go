@@ -13,15 +13,15 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// KeyOf returns the limiter's key of what Options.Key returns. It begins with its kind, so that no
-// caller can pass for an address, and is a hash, so that it has a bounded length and memory of its
-// own: Fiber reuses its strings.
+// KeyOf returns the limiter's key for what Options.Key returned, for calls such as Reset. It begins
+// with its kind, so that no caller can pass for an address, and is a hash, so that it has a bounded
+// length and memory of its own: Fiber reuses its strings.
 func KeyOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "key " + string(sum[:])
 }
 
-// KeyOfPeer returns the limiter's key of a connection's address.
+// KeyOfPeer returns the limiter's key for a connection's address.
 func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
 
 func peerKey(address string) string { return "peer " + address }

@@ -172,7 +172,7 @@ func typeOf(schema node) string {
 		return "list"
 	case schema.text("format") == "date-time":
 		return "time"
-	case schema.text("const") != "":
+	case kind.string() == "string" && schema.text("const") != "":
 		return `"` + schema.text("const") + `"`
 	}
 	return kind.string()

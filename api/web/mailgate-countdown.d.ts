@@ -11,7 +11,7 @@
  *
  *     document.querySelector("mailgate-countdown").update(answer);
  *
- * From then on it shows "One email a minute. Next in 0:42." and holds the button until
+ * From then on it shows "One email a minute. Next in 0:42." and disables the button until
  * the wait is over. It continues after a reload, in other tabs, after sleep and after the
  * back button: it remembers the `countdown` token of the answer and asks the server
  * again. It does not depend on the visitor's clock and never ends early. There is one

@@ -15,8 +15,8 @@ export interface paths {
         put?: never;
         /**
          * Send a code
-         * @description Answers 200 when a relay has accepted the email; one that certainly never left uses no quota. Retries with the same
-         *     `Idempotency-Key` get the first answer for 24 hours: make one for each email that a visitor requests.
+         * @description Answers 200 when a relay has accepted the email; an email that certainly never left uses no quota. Retries with the same
+         *     `Idempotency-Key` get the first answer for 24 hours: make a key for each email that a visitor requests.
          */
         post: operations["sendCode"];
         delete?: never;
@@ -36,8 +36,8 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. A correct one ends all codes of the address. Wrong ones use up guesses, 5 in ten minutes and
-         *     20 a day by default, which new codes do not refill.
+         * @description Checks a code that mailgate made. A correct one uses up all codes of the mailbox. Wrong ones use up its guesses, by default 5 in
+         *     ten minutes and 20 a day; new codes add none.
          */
         post: operations["verifyCode"];
         delete?: never;
@@ -55,7 +55,7 @@ export interface paths {
         };
         /**
          * Remaining wait
-         * @description The wait of the token's mailbox, for a day or until it is over.
+         * @description The wait of the token's mailbox. A token is valid for a day, or for its wait if that is longer.
          */
         get: operations["count"];
         put?: never;
@@ -112,8 +112,7 @@ export interface paths {
         };
         /**
          * See a mailbox's limits
-         * @description What a send by this caller would be answered now, apart from rules by visitor or template. It uses no quota, but a caller's lookups
-         *     are limited.
+         * @description How a send would be answered now, apart from rules by visitor or template. It uses no quota; a caller's lookups are limited.
          */
         get: operations["lookAtMailbox"];
         put?: never;
@@ -136,7 +135,7 @@ export interface paths {
         /**
          * Take an action
          * @description Admits and counts the action for the subject, or refuses it. A repeat with the same `Idempotency-Key` has the same `id`; tiers count it
-         *     once, other limits again. Make a new key after a 429 or a release.
+         *     once, other algorithms again. Make a new key after a 429 or a release.
          */
         post: operations["takeAction"];
         delete?: never;
@@ -176,8 +175,8 @@ export interface paths {
         put?: never;
         /**
          * Refund a take
-         * @description Tiers find the take by its `id`; other limits reduce the count of its time, so release a take once. A limit that queues refunds its
-         *     newest take only.
+         * @description Tiers remove the take with this `id`; other algorithms subtract one from the count of its time, so release a take once. A
+         *     `leaky-bucket` refunds its newest take only.
          */
         post: operations["releaseAction"];
         delete?: never;
@@ -257,8 +256,7 @@ export interface paths {
         put?: never;
         /**
          * See a rule's limits for a subject
-         * @description What this rule alone, shadow or not, would decide about the next send. Nothing is counted. For rules by mailbox use GET
-         *     /admin/mailboxes/{email}.
+         * @description What this rule alone, shadow or not, would decide now. Nothing is counted. For rules by mailbox use GET /admin/mailboxes/{email}.
          */
         post: operations["peekRule"];
         delete?: never;
@@ -411,7 +409,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description Only at `MAILGATE_OPS_LISTEN`, if set. Values may be 100 ms old.
+         * @description If `MAILGATE_OPS_LISTEN` is set, at that address only. Values may be 100 ms old.
          */
         get: operations["metrics"];
         put?: never;
@@ -480,10 +478,10 @@ export interface components {
         SendRequest: {
             /** @description One address without a display name, up to 64 octets before the @ and 254 in all, without quoted parts, address literals, comments, control and invisible characters. */
             email: string;
-            /** @description A code of your own, which POST /verify-code does not check. Without it mailgate makes six digits. */
+            /** @description A code of your own, without a purpose, which POST /verify-code does not check. Without it mailgate makes six digits. */
             code?: string;
             purpose?: components["schemas"]["Purpose"];
-            /** @description The template, code by default. */
+            /** @description The name of the template; `code` by default. */
             template?: string;
             /** @description The language; if unknown, the nearest or the default. */
             locale?: string;
@@ -494,7 +492,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What the code is for; not with a code of your own. It is valid only for the purpose of its send. */
+        /** @description What the code is for, such as sign-up. A code is valid only for the purpose of its send. */
         Purpose: string;
         VerifyRequest: {
             /** @description The address of the send, not an alias. */
@@ -565,7 +563,7 @@ export interface components {
             subject?: components["schemas"]["Logged"];
             /**
              * Format: int64
-             * @description How long to wait before acting.
+             * @description How long to wait before acting, with a `leaky-bucket`.
              */
             delay_ms?: number;
         };
@@ -591,11 +589,11 @@ export interface components {
         Verdict: {
             /** @description The rule or action that delays the next one longest; null if none does. */
             rule: string | null;
-            /** @description Its limit; null if none delays it. */
+            /** @description The limit of that rule or action; null if none delays the next one. */
             limit: string | null;
             /**
              * Format: int64
-             * @description Until the next one is admitted.
+             * @description Milliseconds until the next one is admitted.
              */
             wait_ms: number;
             /**
@@ -608,7 +606,7 @@ export interface components {
              * @description When this was decided.
              */
             server_time: string;
-            /** @description All limits, shortest window first: of a send the mailbox's, none if it is exempt. */
+            /** @description All limits, shortest window first. Those of a send are the mailbox's; an exempt mailbox has none. */
             limits: components["schemas"]["Tier"][];
             /** @description Decided by the server's own records because shared storage was unavailable. */
             degraded: boolean;
@@ -851,7 +849,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Invalid"];
             };
         };
-        /** @description Too many lookups or operator requests by this caller or, without a valid key, network address. */
+        /** @description Too many lookups or operator requests by this caller or, without a valid key, from this network address. */
         TooManyLookups: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -864,8 +862,8 @@ export interface components {
             };
         };
         /**
-         * @description After `busy` nothing was done. After `store-unavailable` repeat a reset or a release, which may be partial. A take may have been counted;
-         *     without an `Idempotency-Key`, tiers refund it.
+         * @description After `busy` nothing was done. After `store-unavailable` repeat a reset or a release, which may be partial; a take may have been
+         *     counted, and tiers refund one without an `Idempotency-Key`.
          */
         Unavailable: {
             headers: {
@@ -877,7 +875,7 @@ export interface components {
             };
         };
         /**
-         * @description Before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no key set and not a program of this machine (403), no such
+         * @description Before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no keys set and not from this machine (403), no such
          *     path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too many without a valid key (503).
          *     After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every route.
          */
@@ -900,8 +898,7 @@ export interface components {
          */
         Email: string;
         /**
-         * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
-         *     Callers do not share keys.
+         * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
          * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
          */
         IdempotencyKey: string;
@@ -924,8 +921,8 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Quota `q` and window `w` in seconds of every limit, left out for an exempt mailbox. `pk` is a keyed hash of whose quota it is. A
-         *     refusing rule other than the mailbox's is named rule.limit.
+         * @description Every limit with its quota `q`, window `w` in seconds and a keyed hash `pk` of what it counts by; left out for an exempt mailbox.
+         *     Limits of another rule that refuses are named rule.limit.
          * @example "quick";q=1;w=2;pk=:OGM2MWYwYjk3YQ==:, "short";q=3;w=20;pk=:OGM2MWYwYjk3YQ==:
          */
         "RateLimit-Policy": string;
@@ -958,8 +955,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
-                 *     Callers do not share keys.
+                 * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -995,7 +991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A field is invalid, the `Idempotency-Key` was used with another body, or the relay rejected the email for good and it is charged. */
+            /** @description A field is invalid, the `Idempotency-Key` was used with another body, or the relay rejected the email, which is charged. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1019,7 +1015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /** @description Nothing was sent, and quota is refunded. If the relay deferred the recipient, `client_ip` stays charged. */
+            /** @description Nothing was sent, and quota is refunded. If the relay deferred the recipient, rules by `client_ip` stay charged. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1029,7 +1025,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The relay did not confirm the email. It may arrive, is charged once, and this key never sends it again. */
+            /** @description The relay did not confirm the email. It may arrive, is charged, and is never sent again under this key. */
             504: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1066,7 +1062,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verified"];
                 };
             };
-            /** @description The address has no valid code. No guess was counted. */
+            /** @description The mailbox has no valid code. No guess was counted. */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -1126,7 +1122,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wait of the same send now. A token of GET /mailboxes/{email} leaves out visitor and template. */
+            /** @description The wait of a send like the token's now; for a token of GET /mailboxes/{email}, apart from rules by visitor or template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1278,8 +1274,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes, which may be left out unless the key has a quote, backslash, comma or semicolon.
-                 *     Callers do not share keys.
+                 * @description 1 to 255 visible ASCII characters; with a quote, backslash, comma or semicolon, in double quotes. Callers' keys are separate.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -1347,7 +1342,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description That of a take, with `allowed` and the `subject` as logged. */
+            /** @description As for a take, with the verdict in `allowed` and the `subject` as logged. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

@@ -21,7 +21,7 @@ import (
 type healthcheckCommand struct{}
 
 func (healthcheckCommand) Help() string {
-	return `Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_OPS_LISTEN or, if that is not set, MAILGATE_LISTEN on this machine. For the HEALTHCHECK of a container.`
+	return `Asks /readyz of the node at MAILGATE_URL, or else at MAILGATE_OPS_LISTEN or, if that is not set, MAILGATE_LISTEN on this machine. For the HEALTHCHECK of a container.`
 }
 
 func (healthcheckCommand) Run(ctx context.Context, c *config.Config) error {

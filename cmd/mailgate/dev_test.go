@@ -152,6 +152,7 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 	}{
 		"under another name": {"GET", "/", http.Header{"Host": {"attacker.example"}}, 403},
 		"as a form":          {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Content-Type": {"text/plain"}}, 403},
+		"what curl -I asks":  {"HEAD", "/", http.Header{"Content-Type": {""}}, 200},
 		"from another site":  {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
 	} {
 		r, err := page.ask(tt.method, tt.path, `{"email":"a@example.com"}`, tt.header)

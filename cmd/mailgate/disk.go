@@ -29,7 +29,7 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 		return nil, c.Complain("data-dir", c.DataDir+": "+err.Error()+remedy(err))
 	}
 	if len(before) == 0 {
-		log.Warn("the data directory was empty: no earlier sends are known", "data_dir", absolute(c.DataDir))
+		log.Warn("the data directory was empty: this node knows no earlier sends", "data_dir", absolute(c.DataDir))
 	}
 	return own, nil
 }

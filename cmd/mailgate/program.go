@@ -124,7 +124,7 @@ func perSecond(name string, rate int) (throttle.Limiter, error) {
 	if rate == 0 {
 		return nil, nil
 	}
-	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "second", Limit: rate, Window: time.Second}, lookupBurst*rate)
+	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: rate, Window: time.Second}, lookupBurst*rate)
 	if err != nil {
 		return nil, fmt.Errorf("limiting lookups: %w", err)
 	}

@@ -53,6 +53,9 @@ func TestRedis_AwayAndNoDataDir_Refuses(t *testing.T) {
 	redis, relay := redistest.Alone(t), startRelay(t)
 	redis.Kill()
 	server := startServer(t, besideRedis(t, redis, relay.URL(), inMemory))
+	if does := server.awaitLine(t, "serving", "on_store_outage"); does != "refuse" {
+		t.Errorf("in an outage it will %s", does)
+	}
 	server.awaitLine(t, "Redis is away: this node refuses until it is back", "cause")
 	app, environ := newClient(t, server.URL, apiKey), []string{"MAILGATE_URL=" + server.URL}
 	if r := app.mustSend(t, "alice@example.com", 503); r.Body.Type != "urn:mailgate:problem:store-unavailable" || r.Header.Get("Retry-After") == "" {

@@ -92,7 +92,7 @@ func newReloads(first rulefile.File) reloads {
 		}),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mailgate_rules_info",
-			Help: "1, with the digest of the rules in force: processes with one digest have the same rules.",
+			Help: "1, with the digest of the rules in force: nodes with one digest have the same rules.",
 		}, []string{"digest"}),
 	}
 	r.inForce(first)

@@ -18,7 +18,7 @@ type serveCommand struct{}
 func (serveCommand) Help() string {
 	return `Serves the API at MAILGATE_LISTEN and, if that is set, metrics and health checks at MAILGATE_OPS_LISTEN, keeps records in MAILGATE_DATA_DIR or in Redis, and hands email to the relay of MAILGATE_SMTP_URL. That setting and MAILGATE_FROM are required. mailgate check-config checks all of them.
 
-SIGHUP reads the rules file and the templates again, all or nothing: a mistake in them is a line in the log and changes nothing. Requests in flight finish under the old ones. A rule with another limit or burst keeps its counts; with another algorithm, window or "by" it starts from zero, and the log says so (rules_restarted). All other settings need a restart.
+SIGHUP reads the rules file and the templates again, all or nothing: a mistake in them is a line in the log and changes nothing. Requests in flight finish under the old ones. A rule with another limit or burst keeps its counts. With another algorithm or "by" it starts from zero, and unless it is a sliding-log also with another window; the log says so (rules_restarted). All other settings need a restart.
 
 Nodes that share records in Redis need the same MAILGATE_SECRET and MAILGATE_REDIS_PREFIX (secret_digest and redis_prefix in the log), and each reads its own rules file (rules_digest).
 
@@ -135,7 +135,7 @@ func (p *program) announce(at listeners) {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
 	if c.RedisURL != "" {
-		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix)
+		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix, "on_store_outage", c.OnStoreOutage)
 	}
 	if c.UsesDataDir() && c.DataDir != config.Memory {
 		serving = append(serving, "data_dir", absolute(c.DataDir))

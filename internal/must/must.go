@@ -20,7 +20,7 @@ func Get[T any](value T, err error) func(t testing.TB) T {
 	}
 }
 
-// Have returns the value, or panics with the error: for what has no test, as several share it.
+// Have returns the value, or panics with the error: for set-up that several tests share.
 func Have[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,12 @@ func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle
 func history(t *testing.T, client redis.UniversalClient, key string) throttle.History {
 	t.Helper()
 	return must.Get(onRedis(t, client, "mailbox", tiers).History(context.Background(), key))(t)
+}
+
+// onRecord reports whether Redis has a send of a key.
+func onRecord(t *testing.T, client redis.UniversalClient, key string, id throttle.ID) bool {
+	t.Helper()
+	return slices.ContainsFunc(history(t, client, key), func(a throttle.Admission) bool { return a.ID == id })
 }
 
 // Words of the scripts, which a command has only where Redis does not know the script yet.

@@ -57,7 +57,7 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 	})
 	servers.Masters[0].Restart()
 	n.awaitHealthy(t)
-	if history(t, n.client, lost).Find(alone.ID) < 0 {
+	if !onRecord(t, n.client, lost, alone.ID) {
 		t.Error("Redis was not told of a send that was admitted alone")
 	}
 }

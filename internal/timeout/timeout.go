@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Group makes contexts that last for 99 to 100 percent of Length. Those that begin within a hundredth of it
-// are one context, with the values of the first, if their parents end together, as a context and what adds a
-// value to it do: one with a timer for each call would make a decision in Redis a tenth dearer.
+// Group makes contexts that last for 99 to 100 percent of Length. Those that begin within a hundredth of it,
+// of parents that end together, are one context with the values of the first: a timer for each call would add
+// a tenth to a decision in Redis. A context and those that add values to it end together.
 type Group struct {
 	Length time.Duration
-	Cause  error // of the end; nil: context.DeadlineExceeded
+	Cause  error // of the end; nil means context.DeadlineExceeded
 
-	newest atomic.Pointer[[ends]member] // of each end of parents, the last made first
+	newest atomic.Pointer[[ends]member] // one for each end of parents, the last made first
 }
 
-// ends is how many groups of parents share contexts at a time. Calls to Redis have three: the requests that
-// began just now, those that began shortly before, and the client's pipeline.
+// ends is how many ends of parents are told apart at a time. Calls to Redis have three: of requests that
+// began just now, of those that began shortly before, and of the client's pipeline.
 const ends = 4
 
 type member struct {
 	context.Context
-	parent <-chan struct{} // closed when it ends
+	parent <-chan struct{} // closed when the parent ends
 	began  time.Time
 }
 
-// From returns the context of what began at a moment, which the end of parent ends too.
+// From returns a context that ends Length after began, or with parent.
 func (g *Group) From(parent context.Context, began time.Time) context.Context {
 	known, done, i := g.newest.Load(), parent.Done(), 0
 	if known == nil {

@@ -1,10 +1,9 @@
 // Package address parses email addresses and decides which of them are one mailbox.
 //
-// Parse makes an Address or refuses the text with a Reason. One parse gives both forms
-// of an address: String goes into RCPT TO, and Key is what limits count by. They cannot
-// disagree, so no mailbox gets mail on the quota of another. Which spellings are one
-// mailbox is the Identity's decision: letter case, +tag, and what providers document
-// about their addresses, kept as data in providers.json.
+// Parse makes an Address or refuses the text with a Reason. An Address has two forms of
+// one text: String goes into RCPT TO, and limits count by Key, so no mailbox gets mail on
+// the quota of another. An Identity decides which spellings are one mailbox: by letter case,
+// +tag, and what providers document about their addresses, kept as data in providers.json.
 package address
 
 import (
@@ -24,7 +23,7 @@ const (
 	maxLabel   = 63
 )
 
-// Address is one mailbox. Only Parse makes one; the zero Address is no address.
+// Address is one address of a mailbox. Only Parse makes one; the zero Address is no address.
 //
 // Printed or logged, an Address shows its Hash. The address itself is only in String
 // and Key.
@@ -48,7 +47,7 @@ func Parse(text string, identity Identity) (Address, error) {
 	domain, reason := wireDomain(domain)
 	wire := local + "@" + domain // a copy: HTTP servers reuse the memory of text
 	if reason == "" && len(wire) > maxAddress {
-		reason = ReasonTooLong
+		reason = "too-long"
 	}
 	if reason != "" {
 		return Address{}, reason
@@ -65,8 +64,8 @@ func Parse(text string, identity Identity) (Address, error) {
 func (a Address) String() string { return a.wire }
 
 // Key names the mailbox. Two addresses have equal keys exactly if they reach one mailbox
-// by the rules of the Identity they were parsed with. A key is an address and its own
-// key.
+// by the rules of the Identity they were parsed with. A key is an address too, whose key is
+// itself.
 func (a Address) Key() string { return a.key }
 
 // IsZero reports whether a is the zero Address.

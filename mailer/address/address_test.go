@@ -203,7 +203,7 @@ func TestParse_HostileLength_RefusedUnread(t *testing.T) {
 		if quickest > 20*time.Millisecond {
 			t.Errorf("10 MB of %q took %v", unit, quickest)
 		}
-		if err != address.ReasonTooLong {
+		if err != address.Reason("too-long") {
 			t.Errorf("10 MB of %q: %v", unit, err)
 		}
 	}

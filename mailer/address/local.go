@@ -13,7 +13,7 @@ func checkText(text string) Reason {
 	case text == "":
 		return "empty"
 	case len(text) > maxAddress:
-		return ReasonTooLong
+		return "too-long"
 	case !utf8.ValidString(text):
 		return "not-utf8"
 	case strings.ContainsFunc(text, unicode.IsControl):

@@ -4,9 +4,6 @@ package address
 // words; more may be added.
 type Reason string
 
-// ReasonTooLong is the Reason of more than 254 octets.
-const ReasonTooLong Reason = "too-long"
-
 // Error returns one sentence that may be shown to the visitor. It never holds the address.
 func (r Reason) Error() string { return sentences[r] }
 

@@ -1,8 +1,8 @@
 // Package message makes emails.
 //
 // Templates are files, one set for each name and locale, checked when they are loaded. A
-// Composer fills one in for a Request and makes a Message: multipart/alternative, seven
-// bits, one header block in a fixed order. Every field of a Request is checked before
+// Composer fills one in for a Request and makes a Message: multipart/alternative, 7-bit
+// ASCII, with its headers in a fixed order. Every field of a Request is checked before
 // use, and every header, so that no field can add a header, a recipient or a second email.
 // The time in an email is handed in.
 package message

@@ -68,7 +68,7 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 	}
 	sources.inheritExpiry()
 	t := &Templates{byName: map[string]map[string]*template{}, defaultLocale: normalLocale(defaultLocale), digest: sources.digest()}
-	for _, path := range slices.Sorted(maps.Keys(sources)) { // in order, so that the first mistake is always the same
+	for _, path := range slices.Sorted(maps.Keys(sources)) { // in order, as in try
 		name, locale, _ := strings.Cut(path, "/")
 		if t.byName[name] == nil {
 			if sources[name+"/"+t.defaultLocale] == nil {
@@ -107,12 +107,6 @@ func parseTemplate(path string, files map[string]string) (*template, error) {
 
 var shownAsIs = strings.NewReplacer("{{.Code}}", "", "{{.Email}}", "")
 
-// Names lists the templates, sorted.
-func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName)) }
-
-// Locales lists the locales of a template, sorted and in lower case.
-func (t *Templates) Locales(name string) []string { return slices.Sorted(maps.Keys(t.byName[name])) }
-
 // find returns the template of a name in the locale nearest to the requested one, or nil.
 func (t *Templates) find(name, locale string) *template {
 	if name == "" {
@@ -125,10 +119,11 @@ func (t *Templates) find(name, locale string) *template {
 	return locales[nearestLocale(locales, locale, t.defaultLocale)]
 }
 
-// try renders every template for a sender of this name.
+// try renders every template for a sender of this name, in order, so that the first mistake is
+// always the same.
 func (t *Templates) try(sender string) error {
-	for _, name := range t.Names() {
-		for _, locale := range t.Locales(name) {
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		for _, locale := range slices.Sorted(maps.Keys(t.byName[name])) {
 			if err := t.byName[name][locale].try(sender); err != nil {
 				return templateError(err)
 			}

@@ -190,17 +190,13 @@ func ExampleLoadTemplates() {
 		"code/fr/body.html":   {Data: []byte("<p>Votre code : <b>{{.Code}}</b></p>\n")},
 		"code/fr/expires.txt": {Data: []byte(`{{.Count}} {{if eq .Unit "day"}}jour{{else}}{{.Unit}}{{end}}{{if gt .Count 1}}s{{end}}`)},
 	}
-	templates, err := message.LoadTemplates(own, "en")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(templates.Names(), templates.Locales("code"))
+	_, err := message.LoadTemplates(own, "en")
+	fmt.Println(err)
 
 	own["code/fr/text.txt"].Data = []byte("Votre code :\n{{.Cod}}\n")
 	_, err = message.LoadTemplates(own, "en")
 	fmt.Println(err)
 	// Output:
-	// [code] [en fr zh]
+	// <nil>
 	// template code/fr/text.txt:2:2: executing "code/fr/text.txt" at <.Cod>: can't evaluate field Cod in type message.fields
 }

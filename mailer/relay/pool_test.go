@@ -126,18 +126,27 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 	o.RCPT, o.Deadline = time.Hour, time.Hour
 	r := newRelays(t, o, plain(s))
 	ctx, cancel := context.WithCancel(t.Context())
+	one, cancelOne := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	for n := range 12 {
-		group.Go(func() {
-			if _, err := send(ctx, r, to(fmt.Sprintf("sub%d.slow.example", n))); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+	begin := func(ctx context.Context, n, open, waiting int) {
+		t.Helper()
+		for n := range n {
+			group.Go(func() {
+				if _, err := send(ctx, r, to(fmt.Sprintf("sub%d.slow.example", n))); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		servertest.Eventually(t, fmt.Sprintf("%d are open and %d wait", open, waiting), func() bool {
+			stats := r.Stats()[0]
+			return stats.Open-stats.Idle == open && stats.Waiting == waiting
 		})
 	}
-	servertest.Eventually(t, "the domain has its share", func() bool {
-		stats := r.Stats()[0]
-		return stats.Open == 4 && stats.Waiting == 8
-	})
+	begin(one, 1, 1, 0)
+	begin(ctx, 11, 4, 8)
+	cancelOne()
+	begin(ctx, 0, 4, 7)
+	begin(ctx, 1, 4, 8)
 	checkSend(t, ctx, r, to("slow.example"), relay.Busy)
 	for range 3 {
 		mustSend(t, r, to("honest.example"))

@@ -46,7 +46,7 @@ func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err e
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = six(nil, int64(a.Kept()), a.Longest())
+		params = six(nil, throttle.MaxKept, a.Longest())
 		for _, t := range a.Tiers() {
 			params = six(params, int64(t.Limit), t.Window.Milliseconds())
 		}

@@ -28,13 +28,13 @@ type Decision struct {
 	Charges []Charge
 }
 
-// Refusal is a rule that refused. A shadow rule may also have failed.
+// Refusal is a rule that refused, or a shadow rule that failed.
 type Refusal struct {
 	Rule    string
 	By      By
 	Key     string // what the rule counts the send by
 	Verdict throttle.Verdict
-	Err     error
+	Err     error // of a shadow rule
 }
 
 // Charge is what one rule has counted for one send.

@@ -1,7 +1,7 @@
-// Package rules decides whether a send may go out by several limits at once: those of the
-// mailbox, of the visitor's address, of the caller, of a provider's quota.
+// Package rules decides about a send by several limits at once: those of the mailbox, of the
+// visitor's address, of the caller, of a provider's quota.
 //
-// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only if
+// Each [Rule] counts sends by one trait ([By]) with a throttle.Limiter. A [Set] admits a send only if
 // every rule admits it, and a refusal by one rule uses no quota of the others: all rules are asked
 // first, and charged only if none refuses.
 //
@@ -21,6 +21,6 @@
 // quota that is free again a moment later; no send is admitted beyond a limit.
 //
 // A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
-// cannot always be refunded. Queues are charged last and one at a time, the one by all
-// sends at the end.
+// cannot always be refunded. Queues are charged last and one at a time, the one that all sends
+// share at the end.
 package rules

@@ -42,7 +42,7 @@ func ExampleSet() {
 			fmt.Println(mailbox, "waits", time.Duration(d.Verdict.Wait)*time.Millisecond, "for rule", d.Rule)
 		case mailbox == "bob@example.com": // the relay is down
 			_, err := set.Release(ctx, d.Charges)
-			fmt.Println(mailbox, "is given back:", err)
+			fmt.Println(mailbox, "is refunded:", err)
 		default:
 			fmt.Println(mailbox, "is mailed")
 		}
@@ -50,6 +50,6 @@ func ExampleSet() {
 	// Output:
 	// alice@example.com is mailed
 	// alice@example.com waits 1m0s for rule mailbox
-	// bob@example.com is given back: <nil>
+	// bob@example.com is refunded: <nil>
 	// carol@example.com is mailed
 }

@@ -65,7 +65,7 @@ func TestTake_Failure_ChargesWhatIsToBeReleased(t *testing.T) {
 	}
 }
 
-// What was charged, or may have been, for a send that is refused after all is given back, and
+// What was charged, or may have been, for a send that is refused after all is refunded, and
 // what cannot be is still to be released. The refusal stays one where the caller has gone, the
 // quota is free again before the answer, or a rule fails when it is asked again.
 func TestTake_RaceLost_GivesBack(t *testing.T) {
@@ -127,7 +127,7 @@ func TestTake_FailingShadow_IsReported(t *testing.T) {
 }
 
 // Release may be repeated for exact rules. A counter's failure is told and not returned, and
-// a rule that is gone has nothing to give back.
+// a rule that is gone has nothing to refund.
 func TestRelease_Failures_ReturnsExactRules(t *testing.T) {
 	for _, remote := range both {
 		r := newRig(t)

@@ -106,7 +106,7 @@ func fault(l *throttle.Limiter, events ...string) *throttletest.Faulty {
 }
 
 // contest lets another send be faster: it is charged right after each Peek and, where it is
-// brief, given back right after a Take.
+// brief, refunded right after a Take.
 func contest(l *throttle.Limiter, brief bool) {
 	f, other := fault(l), throttle.Admission{ID: throttle.NewID(), At: start}
 	f.On(func(ctx context.Context, event, key string) (err error) {

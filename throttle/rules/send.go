@@ -56,8 +56,8 @@ func (b By) Key(s Send) string {
 // Exempt is the sends that a rule does not count: to some mailboxes, for visitors in some
 // networks, or by some callers.
 type Exempt struct {
-	// Mailboxes are written as Send.Mailbox is. One that begins with @ is its whole domain, and *
-	// is any characters before the @.
+	// Mailboxes are written as Send.Mailbox is. One that begins with @ is its whole domain, and
+	// before the @ a * stands for any characters.
 	Mailboxes []string
 	Networks  []netip.Prefix
 	Callers   []string

@@ -43,8 +43,8 @@ type Set struct {
 
 // Options say how a Set asks its rules.
 type Options struct {
-	// Remote is for limiters across a network: they are asked at once, so that ten take
-	// as long as one.
+	// Remote is for limiters across a network: all are asked at the same time, so that ten
+	// take as long as one.
 	Remote bool
 }
 
@@ -84,9 +84,9 @@ func (s *Set) CountsBy(by By, send Send) bool {
 
 // Take asks every rule that applies, and charges them if none refuses.
 //
-// The id is a new one: a Take that is repeated may be refused because of the first, so the
-// charges of the first are released before. With an error the Decision has nothing but the
-// Charges that are still to be released.
+// The id must be new: a repeated Take could be refused because of the first, so release the
+// charges of the first before. With an error the Decision has nothing but the Charges that are
+// still to be released.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
@@ -159,7 +159,7 @@ func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 	return all
 }
 
-// Reset forgets the mailbox in every rule that counts by it, also where another fails, and
+// Reset forgets the mailbox in every rule that counts by it, even if another of them fails, and
 // reports how many sends MailboxRule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
 	if err := check("reset", mailbox); err != nil {

@@ -189,7 +189,7 @@ func TestTake_DegradedRule_IsPassedOn(t *testing.T) {
 	}
 }
 
-// Of many sends none is admitted beyond a limit, and what was charged in vain is given back.
+// Of many sends none is admitted beyond a limit, and what was charged in vain is refunded.
 func TestTake_Simultaneous_NeverExceedALimit(t *testing.T) {
 	for _, remote := range both {
 		r := newRig(t)

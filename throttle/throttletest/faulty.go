@@ -12,15 +12,15 @@ import (
 // ErrFault is what the calls of a Faulty fail with.
 var ErrFault = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
 
-// Faulty is a limiter with faults. The zero hook lets all calls through.
+// Faulty is a limiter with faults. Without a hook it has none.
 type Faulty struct {
 	throttle.Historian
 	Degraded bool // each verdict says that the node decided alone
 	hook     atomic.Pointer[Hook]
 }
 
-// Hook is told before each call ("take", "release", "peek", "reset"), and after a Take ("taken") or a
-// Peek ("peeked"). An error replaces the answer.
+// Hook is called before each call ("take", "release", "peek", "reset"), and after a Take ("taken") or
+// a Peek ("peeked"). An error replaces the answer.
 type Hook func(ctx context.Context, event, key string) error
 
 // On replaces the hook.

@@ -7,7 +7,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A model is what a home must answer for one key, by rules too naive to be wrong: it keeps
+// A model is what a limiter must answer for one key, by rules too naive to be wrong: it keeps
 // every send and counts them anew for each question, and finds the end of a wait by trying
 // moments.
 type model interface {

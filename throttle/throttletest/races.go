@@ -40,7 +40,7 @@ func races(t *testing.T, open Open) {
 	})
 }
 
-// Race lets so many callers take from one key at once, and returns how many were admitted.
+// Race lets callers goroutines Take from one key at once, and returns how many were admitted.
 func Race(t testing.TB, limiter throttle.Limiter, name string, callers int) int {
 	t.Helper()
 	var admitted atomic.Int64
@@ -56,7 +56,7 @@ func Race(t testing.TB, limiter throttle.Limiter, name string, callers int) int 
 	return int(admitted.Load())
 }
 
-// together makes so many calls at once.
+// together makes calls at once.
 func together(callers int, call func(i int)) {
 	var done sync.WaitGroup
 	ready := make(chan struct{})

@@ -1,8 +1,8 @@
 // Package throttletest is the contract of throttle.Limiter as tests: one suite and one model
 // for every implementation.
 //
-// Run checks a limiter with each algorithm: vectors from an independent oracle, races for one key,
-// and random histories against a model too naive to be wrong.
+// Run checks a limiter with each algorithm: by vectors of an independent oracle, by races for one
+// key, and by random histories beside a model too naive to be wrong.
 package throttletest
 
 import (
@@ -25,8 +25,8 @@ import (
 // share its records with others: the suite makes a new key for each test.
 type Open func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter
 
-// Local opens limiters over one store: in memory, or in the directory. The store reads the clock of
-// the limiter that was opened last.
+// Local opens limiters of throttle/local over one store: in the directory, or in memory if dir is
+// empty. The store reads the clock of the limiter that was opened last.
 func Local(t testing.TB, dir string) Open {
 	t.Helper()
 	var clock atomic.Pointer[func() int64]
@@ -40,18 +40,18 @@ func Local(t testing.TB, dir string) Open {
 	}
 }
 
-// Run checks a limiter against the whole contract and takes so many steps of random histories.
+// Run checks the limiters that open returns, also with random histories of that many steps.
 func Run(t *testing.T, open Open, steps int) {
 	t.Run("the newest are kept", func(t *testing.T) { newestAreKept(t, open) })
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
 	t.Run("each", func(t *testing.T) { each(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
-	t.Run("vectors", func(t *testing.T) { Vectors(t, open) })
+	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
-	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
+	t.Run("random histories", func(t *testing.T) { walk(t, open, steps) })
 }
 
-// Length returns one of two lengths of a test: `make long` has the longer one.
+// Length returns how long a test is: usual, or long under MAILGATE_TEST_LONG=1.
 func Length(usual, long int) int {
 	if os.Getenv("MAILGATE_TEST_LONG") != "" {
 		return long
@@ -59,7 +59,7 @@ func Length(usual, long int) int {
 	return usual
 }
 
-// Policy parses a policy that is right.
+// Policy parses a policy, or ends the test.
 func Policy(t testing.TB, text string) throttle.Policy {
 	t.Helper()
 	return must.Get(throttle.ParsePolicy(text))(t)
@@ -78,16 +78,15 @@ func Counters(t testing.TB, tier string) map[string]throttle.Algorithm {
 }
 
 func newestAreKept(t *testing.T, open Open) {
-	policy := Policy(t, "hour=1000/1h")
-	k := newKey(t, open, policy)
+	k := newKey(t, open, Policy(t, "hour=1000/1h"))
 	k.add(2000)
-	all := make([]throttle.Admission, policy.Kept()+5)
+	all := make([]throttle.Admission, throttle.MaxKept+5)
 	for i := range all {
 		all[i] = throttle.Admission{ID: throttle.NewID(), At: start + int64(i)}
 	}
 	k.record(all...)
 	k.record(throttle.Admission{ID: throttle.NewID(), At: start})
-	if h := k.history(); len(h) != policy.Kept() || h[0] != all[5] {
+	if h := k.history(); len(h) != throttle.MaxKept || h[0] != all[5] {
 		t.Fatalf("%d are kept, from %v on", len(h), h[0])
 	}
 	if v := k.take(throttle.NewID()); v.Allowed || v.RetryAt != all[5].At+3_600_000 {

@@ -42,8 +42,8 @@ type vector struct {
 	}
 }
 
-// Vectors runs all cases through a home.
-func Vectors(t *testing.T, open Open) {
+// vectors runs all cases on a limiter.
+func vectors(t *testing.T, open Open) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(vectorsFile))
 	if err != nil {
 		t.Fatal(err)

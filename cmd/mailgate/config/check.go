@@ -37,7 +37,7 @@ func (c *Config) AfterApply() error {
 	}
 	return c.firstWrong([]rule{
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
-		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this process; set " + envName("data-dir") + ", or on_store_outage to refuse"},
+		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set " + envName("data-dir") + ", or on_store_outage to refuse"},
 		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},
 		{c.SMTPRate > 0 && c.SMTPRate < relay.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
 		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without smtp_rate; set that too, or leave this out"},

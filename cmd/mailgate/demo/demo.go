@@ -85,7 +85,8 @@ func guard(next http.Handler) http.Handler {
 			return
 		}
 		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
-		if r.Method != http.MethodGet && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !reads && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
 			fail(w, http.StatusForbidden, "mailgate dev takes requests from its own pages only.")
 			return
 		}
