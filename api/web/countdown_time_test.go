@@ -5,15 +5,22 @@ import (
 	"testing"
 )
 
-// After the clock of the server was set back the same moment is further away. An old answer that
-// is given to update again says nothing new. A second tab asks as well.
-func TestCountdown_ServerClockSetBack_WaitsLonger(t *testing.T) {
-	p, v := newSite(t, beside)
-	other := v.another(timeMachine)
+// waitInTwoTabs opens a page in two tabs, which wait for 60 s by the same token.
+func waitInTwoTabs(t *testing.T) (p *site, v, other *tab) {
+	t.Helper()
+	p, v = newSite(t, beside)
+	other = v.another(timeMachine)
 	p.says(200, still(60_000, first))
 	other.visit(p.URL)
 	v.update(sent(60_000, first, "a-token"))
 	other.started()
+	return p, v, other
+}
+
+// After the clock of the server was set back the same moment is further away. An old answer that
+// is given to update again says nothing new. A second tab asks as well.
+func TestCountdown_ServerClockSetBack_WaitsLonger(t *testing.T) {
+	p, v, other := waitInTwoTabs(t)
 	v.pass(40_000)
 	p.says(200, still(50_000, first))
 	v.isSeen()
@@ -101,12 +108,7 @@ func TestCountdown_StoredWait_IsNewerOrOver(t *testing.T) {
 
 // A token that has expired is asked for once. A tab that still has it is not misled by the other.
 func TestCountdown_ExpiredToken_IsAskedForOnce(t *testing.T) {
-	p, v := newSite(t, beside)
-	other := v.another(timeMachine)
-	p.says(200, still(60_000, first))
-	other.visit(p.URL)
-	v.update(sent(60_000, first, "a-token"))
-	other.started()
+	p, v, other := waitInTwoTabs(t)
 	p.says(404, "{}")
 	v.isSeen()
 	v.isTrue(`JSON.parse(localStorage["mailgate-countdown:resend"]).src === ""`)

@@ -10,12 +10,13 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-var draw = flag.Bool("pictures", false, "draw the pictures of the README")
+var draw = flag.Bool("pictures", false, "keep the pictures, for the README")
 
 // The pictures of the README are drawn from the real pages, light and dark.
 func TestReadme_Pictures_Drawn(t *testing.T) {
-	if !*draw {
-		t.Skip("make pictures draws them")
+	dir := t.TempDir()
+	if *draw {
+		dir = "../../docs/images"
 	}
 	s, v := newServer(t, nil), newVisitor(t, timeMachine)
 	v.size(1100, 566)
@@ -23,7 +24,7 @@ func TestReadme_Pictures_Drawn(t *testing.T) {
 	v.reads("toast", "New email")
 	s.pass(v, 18_000)
 	v.run(`(toast.hidden = true, document.querySelector("#code").blur())`)
-	v.draw("signup")
+	v.draw(dir + "/signup")
 
 	s, v = newServer(t, nil), newVisitor(t)
 	for minute := 55; minute >= 0; minute-- {
@@ -42,17 +43,17 @@ func TestReadme_Pictures_Drawn(t *testing.T) {
 	v.looksUp("alice@example.com")
 	v.run("document.activeElement.blur()")
 	v.reads("numbers", "Sent")
-	v.draw("console")
+	v.draw(dir + "/console")
 }
 
 // draw writes the window in both colour schemes.
-func (tb *tab) draw(name string) {
+func (tb *tab) draw(path string) {
 	tb.t.Helper()
 	size := get[[]float64](tb, "[innerWidth, innerHeight]")
 	for _, scheme := range []string{"light", "dark"} {
 		tb.wear(look{width: int64(size[0]), height: int64(size[1]), media: scheme})
 		quality := int64(82)
-		tb.save("../../docs/images/"+name+"-"+scheme+".webp", page.CaptureScreenshotParams{
+		tb.save(path+"-"+scheme+".webp", page.CaptureScreenshotParams{
 			Format: page.CaptureScreenshotFormatWebp, Quality: &quality, Clip: &page.Viewport{Width: size[0], Height: size[1], Scale: 1.5},
 		})
 	}

@@ -65,6 +65,9 @@ func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	if sent := page.must(t, "POST", "/demo/send-code", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
 		t.Errorf("sent: %+v", sent.Body)
 	}
+	if list := page.must(t, "GET", "/demo/mails?after=0", "", 200); len(list.Body.Mails) != 1 {
+		t.Errorf("the inbox: %s", list.Raw)
+	}
 	mail := newestMail(t, page)
 	code := sixDigits.FindString(mail.Body.Text)
 	if code == "" || mail.Body.From != "mailgate dev <no-reply@dev.example>" || mail.Body.To[0] != "alice@example.com" || !strings.Contains(mail.Body.Source, "Message-ID: <") {

@@ -2,7 +2,9 @@ package relay_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -126,4 +129,25 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 				mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20])
 		})
 	}
+}
+
+// A send that waits for its token ends when all is closed.
+func TestTokenServer_SilentAtClose_SendEnds(t *testing.T) {
+	t.Parallel()
+	tr := newTrust(t)
+	s := play(t, fault.Script{TLS: tr.good()})
+	tokens := mailtest.StartTokens(t, mailtest.Hang)
+	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := send(t.Context(), relays, letter())
+		failed <- err
+	}()
+	servertest.Eventually(t, "a token is waited for", func() bool { return len(tokens.Asked()) == 1 })
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := relays.Close(now); !errors.Is(err, context.Canceled) {
+		t.Errorf("Close: %v", err)
+	}
+	checkOutcome(t, <-failed, relay.Unavailable)
 }
