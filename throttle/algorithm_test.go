@@ -84,6 +84,15 @@ func TestState_Bytes_AreAsDocumented(t *testing.T) {
 	}
 }
 
+// A part that is full stays full.
+func TestRecord_FullPart_CountsNoFurther(t *testing.T) {
+	sliding := throttletest.Counters(t, "t=5/60s")["sliding window"]
+	full := "\x00\x00\x00\x00\x00\x00\x4e\x20\xff\xff\xff\xff"
+	if next := sliding.Record([]byte(full), throttle.Admission{At: 20_000}, 20_000); string(next) != full {
+		t.Errorf("after one more: %x", next)
+	}
+}
+
 // What each counter answers, by hand: of each step the moment, and whether it is admitted, the wait
 // and the delay.
 func TestCounters_Steps_AnswerAsDocumented(t *testing.T) {

@@ -67,9 +67,12 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 // in which all of it becomes free.
 func (b bucket) Peek(state []byte, now int64) Verdict {
 	l := b.current(state, now)
-	free, refill := max(0, b.full()-l.level), int64(0)
+	free, refill := b.full()-l.level, int64(0) // below 0 where another limit admitted more
+	if free > 0 {
+		free %= b.window()
+	}
 	if l.level > 0 {
-		refill = ceilDiv(b.window()-free%b.window(), b.limit())
+		refill = ceilDiv(b.window()-free, b.limit())
 	}
 	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: time.Duration(ceilDiv(b.full(), b.limit())) * time.Millisecond}}
 	used := ceilDiv(l.level, b.window()) // the send that drains counts as a whole one
@@ -102,7 +105,7 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	case at > l.at:
 		l = b.drain(l, at)
 	}
-	l.level = min(l.level+b.window(), b.full())
+	l.level = max(l.level, min(l.level+b.window(), b.full()))
 	return l.bytes()
 }
 

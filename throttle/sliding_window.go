@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -144,7 +145,7 @@ func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte
 	if !found {
 		parts = slices.Insert(parts, i, part)
 	}
-	parts[i].count++
+	parts[i].count = min(parts[i].count+1, math.MaxUint32)
 	return w.write(parts)
 }
 

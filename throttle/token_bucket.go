@@ -14,7 +14,7 @@ package throttle
 // more than the limit.
 //
 // Record takes a token at the send's own time, or at the time of the latest send on record if
-// that is later. Where less than a token is left, it takes that. A send changes nothing if an
+// that is later. Where less than a token is left, it takes that, if any. A send changes nothing if an
 // empty bucket would have filled since. Record the oldest send first.
 //
 // The state is 16 bytes: 8 of the latest moment and 8 of the tokens that were missing then. They

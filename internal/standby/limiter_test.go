@@ -18,8 +18,8 @@ import (
 // clock of the suite, next to a Redis that is there.
 func TestLimiter_Connected_Suite(t *testing.T) {
 	n, open := start(t, redistest.Alone(t).URL()), throttletest.Local(t, "")
-	throttletest.Run(t, func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
-		return n.Limiter(throttle.NewID().String(), a, open(t, a, now).(throttle.Historian), open(t, a, now).(throttle.Historian))
+	throttletest.Run(t, func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
+		return n.Limiter(name, a, open(t, name, a, now).(throttle.Historian), open(t, "own-"+name, a, now).(throttle.Historian))
 	}, 2000)
 }
 

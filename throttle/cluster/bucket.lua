@@ -41,7 +41,7 @@ elseif step == 'record' then
     sent = math.min(sent, math.max(now, at))
     if sent >= at or drained(full, at - sent) > 0 then
       drainTo(sent)
-      level, done = math.min(level + window, full), 1
+      level, done = math.max(level, math.min(level + window, full)), 1
     end
   end
 end

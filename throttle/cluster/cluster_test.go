@@ -51,9 +51,9 @@ func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 
 // opener opens limiters by the suite's clock.
 func opener(client redis.UniversalClient) throttletest.Open {
-	return func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+	return func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
 		t.Helper()
-		return must.Get(cluster.NewWithClock(client, throttle.NewID().String(), a, now))(t)
+		return must.Get(cluster.NewWithClock(client, name, a, now))(t)
 	}
 }
 

@@ -16,7 +16,8 @@ type model interface {
 	release(a throttle.Admission) bool
 	record(now int64, a throttle.Admission)
 	reset(now int64) int
-	expires() int64 // when nothing counts any more, 0 without a record
+	expires() int64              // when nothing counts any more, 0 without a record
+	lookBy(a throttle.Algorithm) // from now on, at the same record
 }
 
 // rule is one limit: which sends count at a moment.
@@ -192,6 +193,27 @@ func (m *logModel) history(now int64) (h throttle.History) {
 	return h
 }
 
+func (m *logModel) lookBy(a throttle.Algorithm) {
+	tiers := a.Peek(nil, 0).Tiers
+	for i := range tiers {
+		m.rules[i].Tier = tiers[i].Tier
+	}
+}
+
+func modelOf(a throttle.Algorithm) model {
+	switch a := a.(type) {
+	case throttle.FixedWindow:
+		return modelOfFixedWindow(a.Tier())
+	case throttle.SlidingWindow:
+		return modelOfSlidingWindow(a.Tier(), a.Part())
+	case throttle.TokenBucket:
+		return &bucketModel{tier: a.Tier(), room: int64(a.Room())}
+	case throttle.LeakyBucket:
+		return &bucketModel{tier: a.Tier(), room: int64(a.Room()), queue: true}
+	}
+	return modelOfPolicy(a.(throttle.Policy))
+}
+
 func modelOfPolicy(p throttle.Policy) *logModel {
 	m := &logModel{ids: true, moment: func(sent int64) int64 { return sent }, life: p.Longest()}
 	for _, t := range p.Tiers() {
@@ -241,7 +263,7 @@ func (m *bucketModel) peek(now int64) throttle.Verdict {
 	limit := int64(m.tier.Limit)
 	tier := throttle.Tier{Name: m.tier.Name, Limit: int(m.room), Window: time.Duration((m.room*window+limit-1)/limit) * time.Millisecond}
 	v := answer(now, clock, []throttle.TierState{tierState(tier, clock, func(moment int64) int {
-		return int((m.room*window - m.levelAt(moment)) / window)
+		return int(max(0, m.room*window-m.levelAt(moment)) / window)
 	})})
 	if v.Allowed {
 		v.Delay = m.delay(clock)
@@ -294,7 +316,11 @@ func (m *bucketModel) record(now int64, a throttle.Admission) {
 	if full.at > m.at {
 		m.level, m.at = m.levelAt(full.at), full.at
 	}
-	m.level = min(m.level+window, m.room*window)
+	m.level = max(m.level, min(m.level+window, m.room*window))
+}
+
+func (m *bucketModel) lookBy(a throttle.Algorithm) {
+	m.room = int64(a.(interface{ Room() int }).Room())
 }
 
 // used counts sends until the level is empty.

@@ -21,9 +21,9 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-// Open returns a limiter that counts by the algorithm and reads the time from now. It may
-// share its records with others: the suite makes a new key for each test.
-type Open func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter
+// Open returns a limiter that counts by the algorithm and reads the time from now. Limiters of
+// one name share their records if their algorithms have one form.
+type Open func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter
 
 // Local opens limiters of throttle/local over one store: in the directory, or in memory if dir is
 // empty. The store reads the clock of the limiter that was opened last.
@@ -34,9 +34,9 @@ func Local(t testing.TB, dir string) Open {
 	clock.Store(&machine)
 	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+	return func(_ testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
 		clock.Store(&now)
-		return local.New(store.Table(throttle.NewID().String()), a)
+		return local.New(store.Table(name), a)
 	}
 }
 
@@ -48,6 +48,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
 	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
+	t.Run("two limits on one record", func(t *testing.T) { views(t, open) })
 	t.Run("random histories", func(t *testing.T) { walk(t, open, steps) })
 }
 
@@ -190,7 +191,7 @@ func calls(t *testing.T, open Open) {
 		t.Errorf("the longest key: %+v", v)
 	}
 	for name, a := range Counters(t, "minute=3/60s") {
-		if historian, ok := open(t, a, k.now).(throttle.Historian); ok {
+		if historian, ok := open(t, throttle.NewID().String(), a, k.now).(throttle.Historian); ok {
 			if _, err := historian.History(context.Background(), k.name); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("history of a %s: %v", name, err)
 			}
@@ -213,6 +214,7 @@ type key struct {
 	*clock
 	t       testing.TB
 	limiter throttle.Limiter
+	records string // the name that shares them
 	name    string
 }
 
@@ -221,7 +223,8 @@ func newKey(t testing.TB, open Open, a throttle.Algorithm) key {
 	t.Helper()
 	c := new(clock)
 	c.set(start)
-	return key{clock: c, t: t, limiter: open(t, a, c.now), name: newName()}
+	records := throttle.NewID().String()
+	return key{clock: c, t: t, limiter: open(t, records, a, c.now), records: records, name: newName()}
 }
 
 func newName() string { return fmt.Sprintf("%s%s@example.com", throttle.NewID(), throttle.NewID()) }

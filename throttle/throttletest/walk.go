@@ -14,23 +14,44 @@ import (
 
 // walk takes random histories of one key after the other, by random algorithms, and compares
 // every answer with a model. Each refusal is tried again one millisecond before its wait is
-// over, and at its end. The clock also steps back.
+// over, and at its end. The clock also steps back. In half of the histories a second limiter, with
+// a stricter limit, takes some of the steps on the same record.
 func walk(t *testing.T, open Open, steps int) {
 	random := rand.New(rand.NewPCG(1, 0)) // the same histories in each run
 	for taken := 0; taken < steps; {
 		w := newWalker(t, open, random)
-		w.story = append(w.story, fmt.Sprintf("after %d steps: %s", taken, w.algorithm))
-		for w.taken < min(300, steps-taken) {
-			w.moveClock()
-			w.step()
+		if random.IntN(2) == 0 {
+			w.addView(open)
 		}
-		taken += w.taken
+		w.story = append(w.story, fmt.Sprintf("after %d steps: %s", taken, w.views[0].Algorithm))
+		taken += w.walk(min(300, steps-taken))
+	}
+}
+
+// views takes a random history of one record by each algorithm through two limiters. It begins
+// with more sends than the stricter one allows.
+func views(t *testing.T, open Open) {
+	algorithms := Counters(t, "t=10/10s")
+	algorithms["tiers"] = Policy(t, "t=10/10s,u=20/60s")
+	for name, a := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			w := &walker{key: newKey(t, open, a), model: modelOf(a), window: 10_000, random: rand.New(rand.NewPCG(2, 0))}
+			w.views = []view{{a, w.limiter}}
+			w.addView(open)
+			w.story = append(w.story, fmt.Sprint(a))
+			for range 10 {
+				w.sameTake(throttle.NewID())
+			}
+			w.viewBy(w.views[1])
+			w.recordAll([]throttle.Admission{{ID: throttle.NewID(), At: w.now()}})
+			w.walk(300)
+		})
 	}
 }
 
 type walker struct {
 	key
-	algorithm  throttle.Algorithm
+	views      []view // one, or two on one record
 	model      model
 	window     int64 // of a tier, for steps of the clock
 	random     *rand.Rand
@@ -40,34 +61,83 @@ type walker struct {
 	taken      int
 }
 
+// view is a limiter that shares the record with another.
+type view struct {
+	throttle.Algorithm
+	limiter throttle.Limiter
+}
+
 func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
-	w := &walker{random: random}
-	w.algorithm, w.model, w.window = randomAlgorithm(t, random)
-	w.key = newKey(t, open, w.algorithm)
+	a, window := randomAlgorithm(t, random)
+	w := &walker{key: newKey(t, open, a), model: modelOf(a), window: window, random: random}
+	w.views = []view{{a, w.limiter}}
 	return w
 }
 
+// addView adds a limiter with lower limits.
+func (w *walker) addView(open Open) {
+	a := stricter(w.t, w.views[0].Algorithm, w.random)
+	w.views = append(w.views, view{a, open(w.t, w.records, a, w.now)})
+}
+
+// walk takes a number of steps, and returns it.
+func (w *walker) walk(steps int) int {
+	for w.taken < steps {
+		w.moveClock()
+		w.viewBy(w.views[w.random.IntN(len(w.views))])
+		w.step()
+	}
+	return w.taken
+}
+
+// stricter returns the algorithm with lower limits.
+func stricter(t testing.TB, a throttle.Algorithm, random *rand.Rand) throttle.Algorithm {
+	lower := func(limit int) int { return 1 + random.IntN(limit) }
+	lowerTier := func(tier throttle.Tier) throttle.Tier { tier.Limit = lower(tier.Limit); return tier }
+	switch a := a.(type) {
+	case throttle.FixedWindow:
+		return must.Get(throttle.NewFixedWindow(lowerTier(a.Tier())))(t)
+	case throttle.SlidingWindow:
+		tier := lowerTier(a.Tier())
+		return must.Get(throttle.NewSlidingWindow(tier, int((tier.Window.Milliseconds()+a.Part()-1)/a.Part())))(t)
+	case throttle.TokenBucket:
+		return must.Get(throttle.NewTokenBucket(a.Tier(), lower(a.Room())))(t)
+	case throttle.LeakyBucket:
+		return must.Get(throttle.NewLeakyBucket(a.Tier(), lower(a.Room())-1))(t)
+	}
+	tiers, most := a.(throttle.Policy).Tiers(), throttle.MaxKept
+	for i := len(tiers) - 1; i >= 0; i-- { // none above that of a longer window
+		most = lower(min(most, tiers[i].Limit))
+		tiers[i].Limit = most
+	}
+	return must.Get(throttle.NewPolicy(tiers...))(t)
+}
+
+// viewBy has a limiter take the next steps.
+func (w *walker) viewBy(v view) {
+	if v.limiter != w.limiter {
+		w.story = append(w.story, fmt.Sprintf("%d by %s", w.now(), v.Algorithm))
+	}
+	w.limiter = v.limiter
+	w.model.lookBy(v.Algorithm)
+}
+
 // randomAlgorithm returns a Policy half of the time, and of those the usual one half of the
-// time.
-func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model, int64) {
+// time; and its shortest window.
+func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, int64) {
 	tier := randomTier(random)
 	window := tier.Window.Milliseconds()
 	switch random.IntN(8) {
 	case 0:
-		a := must.Get(throttle.NewFixedWindow(tier))(t)
-		return a, modelOfFixedWindow(tier), window
+		return must.Get(throttle.NewFixedWindow(tier))(t), window
 	case 1:
-		a := must.Get(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))(t)
-		return a, modelOfSlidingWindow(tier, a.Part()), window
+		return must.Get(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))(t), window
 	case 2:
-		a := must.Get(throttle.NewTokenBucket(tier, 1+random.IntN(6)))(t)
-		return a, &bucketModel{tier: tier, room: int64(a.Room())}, window
+		return must.Get(throttle.NewTokenBucket(tier, 1+random.IntN(6)))(t), window
 	case 3:
-		a := must.Get(throttle.NewLeakyBucket(tier, random.IntN(6)))(t)
-		return a, &bucketModel{tier: tier, room: int64(a.Room()), queue: true}, window
+		return must.Get(throttle.NewLeakyBucket(tier, random.IntN(6)))(t), window
 	case 4, 5:
-		p := throttle.DefaultPolicy()
-		return p, modelOfPolicy(p), 60_000
+		return throttle.DefaultPolicy(), 60_000
 	}
 	tiers := []throttle.Tier{tier}
 	for i := range random.IntN(4) {
@@ -77,8 +147,7 @@ func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model
 		next.Window += tiers[i].Window
 		tiers = append(tiers, next)
 	}
-	p := must.Get(throttle.NewPolicy(tiers...))(t)
-	return p, modelOfPolicy(p), window
+	return must.Get(throttle.NewPolicy(tiers...))(t), window
 }
 
 func randomTier(random *rand.Rand) throttle.Tier {
@@ -179,7 +248,6 @@ func (w *walker) samePeek() throttle.Verdict {
 // stepRecord records one to three sends of now, of some time ago, at the end of a window or
 // ahead of the clock, also some that are on record.
 func (w *walker) stepRecord() {
-	w.forget()
 	all := make([]throttle.Admission, 1+w.random.IntN(3))
 	for i := range all {
 		a := throttle.Admission{ID: throttle.NewID(), At: w.now()}
@@ -196,6 +264,11 @@ func (w *walker) stepRecord() {
 		}
 		all[i] = a
 	}
+	w.recordAll(all)
+}
+
+func (w *walker) recordAll(all []throttle.Admission) {
+	w.forget()
 	w.record(all...)
 	slices.SortStableFunc(all, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
 	for _, a := range all {
