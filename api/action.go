@@ -2,6 +2,8 @@ package api
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -55,7 +57,7 @@ func readAction[B interface{ subject() string }](s *Server, c *fiber.Ctx) (limit
 	r := requestOf(c)
 	limiter = r.live.Actions[c.Params("action")]
 	if limiter == nil {
-		return nil, body, &problem{kind: unknownAction}
+		return nil, body, unknown(unknownAction, "action", slices.Sorted(maps.Keys(r.live.Actions)))
 	}
 	r.action = strings.Clone(c.Params("action"))
 	if err = s.decode(c, &body); err == nil {

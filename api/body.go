@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,7 +57,7 @@ func readObject(body []byte, into any) error {
 		err = errObject
 	}
 	if err != nil {
-		return &problem{kind: badRequest, detail: "Invalid JSON: " + complaint(err, len(body) == 0, fieldNames(into))}
+		return &problem{kind: badRequest, detail: complaint(err, len(body) == 0, fieldNames(into))}
 	}
 	return nil
 }
@@ -131,29 +132,51 @@ func readString(from *jsontext.Decoder, to *string) error {
 func complaint(err error, empty bool, fields []string) string {
 	var offset int64
 	var at jsontext.Pointer
+	invalid := "Invalid JSON: "
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset, at = e.ByteOffset, e.JSONPointer
 	} else if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		offset, at = e.ByteOffset, e.JSONPointer
+		invalid = "Invalid body: "
 	}
-	position := fmt.Sprintf("byte %d", offset)
-	for name := range at.Tokens() {
-		if slices.Contains(fields, name) {
-			position = "field " + name + ", " + position
-		}
-		break
+	position := fmt.Sprintf(" (byte %d).", offset)
+	path := pathOf(at)
+	if path != "" {
+		position = fmt.Sprintf(" (field %s, byte %d).", path, offset)
 	}
-	return what(err, empty, at.LastToken(), fields) + " (" + position + ")."
+	text := invalid + what(err, empty) + position
+	if errors.Is(err, json.ErrUnknownName) {
+		text += meant(at.LastToken(), fields)
+	}
+	return text
 }
 
-func what(err error, empty bool, name string, fields []string) string {
+// pathOf returns a place in a body as names with dots between them. It ends before a name that does
+// not look like one and might be a value.
+func pathOf(at jsontext.Pointer) string {
+	var path []string
+	for name := range at.Tokens() {
+		if !looksLikeName(name) {
+			break
+		}
+		path = append(path, name)
+	}
+	return strings.Join(path, ".")
+}
+
+func looksLikeName(text string) bool {
+	const most = 32
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, notInName) && !unicode.IsDigit(rune(text[0]))
+}
+
+func what(err error, empty bool) string {
 	switch {
 	case empty:
 		return "the body is empty"
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return "duplicate field"
 	case errors.Is(err, json.ErrUnknownName):
-		return unknownField(name, fields)
+		return "unknown field"
 	}
 	for _, known := range []error{errNull, errString, errObject, errNUL} {
 		if errors.Is(err, known) {
@@ -166,16 +189,37 @@ func what(err error, empty bool, name string, fields []string) string {
 	return errObject.Error()
 }
 
-// unknownField complains about a field. Its name is repeated only where one of ours was meant:
-// anything else might be a value.
-func unknownField(name string, fields []string) string {
-	plain := strings.NewReplacer("_", "", "-", "")
-	for _, field := range fields {
-		if strings.EqualFold(plain.Replace(field), plain.Replace(name)) {
-			return "unknown field; did you mean " + field + "?"
+// meant names the field that an unknown one is nearest to, if it is near.
+func meant(name string, fields []string) string {
+	plain := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
+	if len(name) > maxKeyName || len(fields) == 0 {
+		return ""
+	}
+	far := func(field string) int { return distance(plain(name), plain(field)) }
+	nearest := slices.MinFunc(fields, func(a, b string) int { return far(a) - far(b) })
+	if far(nearest) > len(nearest)/2 {
+		return ""
+	}
+	return " Did you mean " + nearest + "?"
+}
+
+// distance counts the letters to insert, delete or replace to make one word of another.
+func distance(from, to string) int {
+	row := make([]int, len(to)+1) // from what was read of from to the start of to, of each length
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(from) {
+		replaced := row[0]
+		row[0]++
+		for j := range len(to) {
+			if from[i] != to[j] {
+				replaced++
+			}
+			replaced, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
 		}
 	}
-	return "unknown field"
+	return row[len(to)]
 }
 
 // fieldNames returns the names that a body may have.

@@ -187,24 +187,26 @@ func (c *contract) checkHeaders(e exchange, documented node) error {
 	return nil
 }
 
-// find returns the operation an exchange belongs to, and its path as documented.
-func (c *contract) find(e exchange) (string, node) {
+// find returns the operation an exchange belongs to, and its path as documented. A path in full comes
+// before one with parameters, unless only that has the method.
+func (c *contract) find(e exchange) (found string, operation node) {
 	sent, _, _ := strings.Cut(e.path, "?")
 	parts := strings.Split(sent, "/")
 	paths := c.doc.at("paths")
+	method := strings.ToLower(e.method)
+	if method == "head" {
+		method = "get"
+	}
 	for path := range paths.members() {
 		documented := strings.Split(path, "/")
-		if slices.EqualFunc(documented, parts, func(d, p string) bool {
+		matches := slices.EqualFunc(documented, parts, func(d, p string) bool {
 			return d == p || strings.HasPrefix(d, "{") && p != ""
-		}) {
-			method := strings.ToLower(e.method)
-			if method == "head" {
-				method = "get"
-			}
-			return path, paths.at(path, method)
+		})
+		if here := paths.at(path, method); matches && (found == "" || here.value != nil && (operation.value == nil || path == sent)) {
+			found, operation = path, here
 		}
 	}
-	return "", node{}
+	return found, operation
 }
 
 // checkElsewhere is for what is not documented: it must be refused as such.

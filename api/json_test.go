@@ -20,7 +20,7 @@ func TestSend_HostileJSON_Refused(t *testing.T) {
 		`{` + good + `,` + good + `}`, `{` + good + `,"email":"other@example.com"}`, `{` + good + `,"\u0065mail":"other@example.com"}`,
 		`{` + good + `,"code":"MARK99","code":"MARK98"}`, `{` + good + `,"data":{"a":"1","a":"2"}}`, `{` + good + `,"data":{},"data":{}}`,
 		`{"Email":"hostile@example.com"}`, `{"EMAIL":"hostile@example.com"}`, `{` + good + `,"Email":"other@example.com"}`,
-		`{"ema\u0131l":"hostile@example.com"}`, `{"email ":"hostile@example.com"}`, `{"":"x",` + good + `}`, `{` + good + `,"MARK99":1}`,
+		`{"ema\u0131l":"hostile@example.com"}`, `{"email ":"hostile@example.com"}`, `{"":"x",` + good + `}`, `{` + good + `,"MARK99!":1}`, `{` + good + `,"data":{"MARK99!":1}}`,
 		`{` + good + `,"__proto__":{}}`, `{` + good + `,"expires_in_ms":1}`, `{` + good + `,"id":"x"}`,
 		// another type
 		`{"email":null}`, `{"email":1}`, `{"email":true}`, `{"email":["hostile@example.com"]}`, `{"email":{"a":"hostile@example.com"}}`,
@@ -60,15 +60,36 @@ func TestSend_HostileJSON_Refused(t *testing.T) {
 // Common mistakes are answered with a correction.
 func TestSend_JSONMistake_Hints(t *testing.T) {
 	r := newRig(t, setup{})
-	for field, hint := range map[string]string{
-		`"Email":"x"`: "did you mean email?", `"clientIp":"x"`: "did you mean client_ip?", `"client-ip":"x"`: "did you mean client_ip?",
-		`"client_ip":null`: "leave the field out instead of null (field client_ip,", `"client_ip":9`: "expected a string (field client_ip,",
+	for field, want := range map[string]string{
+		`"Email":"x"`:         "Invalid body: unknown field (field Email, byte 1). Did you mean email?",
+		`"emial":"x"`:         "Invalid body: unknown field (field emial, byte 1). Did you mean email?",
+		`"clientIp":"x"`:      "Invalid body: unknown field (field clientIp, byte 1). Did you mean client_ip?",
+		`"client-ip":"x"`:     "Invalid body: unknown field (field client-ip, byte 1). Did you mean client_ip?",
+		`"to":"x"`:            "Invalid body: unknown field (field to, byte 1).",
+		`"client_ip":null`:    "Invalid body: expected a string; leave the field out instead of null (field client_ip, byte 13).",
+		`"client_ip":9`:       "Invalid body: expected a string (field client_ip, byte 13).",
+		`"data":{"device":9}`: "Invalid body: expected a string (field data.device, byte 18).",
+		`"data":{"a":"b"},,`:  "Invalid JSON: the body is not one JSON object in UTF-8 (byte 18).",
 	} {
 		got := r.do("POST", "/send-code", appKey, "{"+field+"}")
 		got.is(t, 400, "bad-request")
-		if detail, _ := got.body["detail"].(string); !strings.Contains(detail, hint) {
-			t.Errorf("%s: %q", field, detail)
-		}
+		got.says(t, fields{"detail": want})
+	}
+}
+
+// A name that is unknown is answered with those that there are, and a wrong method with the right one.
+func TestUnknown_EachName_ListsTheKnown(t *testing.T) {
+	r := newRig(t, setup{actions: twoActions, rules: ruleForEach})
+	for _, tt := range [][4]string{
+		{"POST", "/actions/answer/take", `{"subject":"x"}`, "No action has this name. Known: pace, reply."},
+		{"POST", "/admin/rules/visitors/peek", `{"subject":"x"}`, "No rule has this name. Known: all-rule, api-key-rule, client-ip-rule, domain-rule, mailbox, mailbox-rule, template-rule."},
+		{"POST", "/send-code", `{"email":"a@example.com","template":"kode"}`, "template is unknown; known are code."},
+		{"POST", "/admin/rules/template-rule/peek", `{"subject":"kode"}`, "subject must be the name of a template: code."},
+		{"POST", "/admin/rules/api-key-rule/peek", `{"subject":"x"}`, "subject must be the name of an API key: blog, shop."},
+		{"GET", "/send-code", "", "Use POST for this path."},
+		{"POST", "/livez", "", "Use GET or HEAD for this path."},
+	} {
+		r.do(tt[0], tt[1], (route{path: tt[1]}).key(), tt[2]).contains(t, `"detail":"`+tt[3]+`"`)
 	}
 }
 

@@ -28,7 +28,7 @@ func lookingUp(t testing.TB, changes ...func(*api.Options)) setup {
 // names are one. Sends and actions are not.
 func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 	for _, limited := range routesWithKeys {
-		if limited.path == "/admin/figures" || limited.method == "POST" && limited.key() == appKey {
+		if limited.path == "/admin/figures" || limited.method == "POST" && limited.key() == appKey && limited.path != "/mailboxes/peek" {
 			continue
 		}
 		r := newRig(t, lookingUp(t))

@@ -45,19 +45,38 @@ func (s *Server) mailbox(c *fiber.Ctx) (mailbox address.Address, err error) {
 	if err != nil {
 		return mailbox, &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
 	}
-	mailbox, err = address.Parse(text, s.with.Identity)
+	mailbox, err = address.Parse(trimmed(text), s.with.Identity)
 	requestOf(c).mailbox = mailbox
 	return mailbox, err
 }
 
-// lookUpMailbox answers as a send by the caller would be answered by the rules that do not count by
-// visitor or template, and charges nothing.
+// lookUpMailbox is peekMailbox for the address in the path.
 func (s *Server) lookUpMailbox(c *fiber.Ctx) error {
-	r := requestOf(c)
 	mailbox, err := s.mailbox(c)
 	if err != nil {
 		return err
 	}
+	return s.peek(c, mailbox)
+}
+
+type mailboxBody struct {
+	Email *string `json:"email" validate:"required,address"`
+}
+
+// peekMailbox answers as a send by the caller would be answered by the rules that do not count by
+// visitor or template, and charges nothing. Its address is in no log of a proxy, as a path is.
+func (s *Server) peekMailbox(c *fiber.Ctx) error {
+	r := requestOf(c)
+	var body mailboxBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	r.mailbox = r.parsed.address
+	return s.peek(c, r.mailbox)
+}
+
+func (s *Server) peek(c *fiber.Ctx, mailbox address.Address) error {
+	r := requestOf(c)
 	send := sendTo(mailbox)
 	send.Caller = r.callerName()
 	decision, err := r.live.Rules.Peek(r.ctx, send)

@@ -98,13 +98,41 @@ func TestSend_HostileAddresses_Refused(t *testing.T) {
 		}
 		reason, isRefused := strings.CutPrefix(columns[1], "refused:")
 		input := must.Get(strconv.Unquote(columns[0]))(t)
-		if !isRefused || strings.Contains(input, "\x00") || strings.ToValidUTF8(input, "") != input {
-			continue // what is no text is refused before it is an address
+		if !isRefused || strings.Trim(input, " ") != input || strings.Contains(input, "\x00") || strings.ToValidUTF8(input, "") != input {
+			continue // what is no text is refused before it is an address, and spaces around one are ignored
 		}
 		refused++
 		r.send(input).isInvalid(t, "email:"+reason)
 	}
 	if refused < 50 || len(r.Relay.List()) != 0 {
 		t.Errorf("%d addresses were refused, and %d emails sent", refused, len(r.Relay.List()))
+	}
+}
+
+// The address of a peek is in the body, and its answer is that of the look by path.
+func TestPeek_Mailbox_AsByPath(t *testing.T) {
+	r := newRig(t, setup{})
+	r.send("peeked@example.com").is(t, 200, "")
+	got, same := r.do("POST", "/mailboxes/peek", appKey, `{"email":"Peeked+x@example.com"}`), r.do("GET", "/mailboxes/Peeked+x@example.com", appKey, "")
+	got.is(t, 200, "")
+	got.says(t, fields{"email": "Peeked+x@example.com", "limit": "minute", "wait_ms": 60000.0})
+	got.reads(t, strings.Replace(same.text, same.token(), got.token(), 1))
+	got.logged(t, fields{"route": "mailbox-peek", "mailbox": something})
+	r.do("POST", "/mailboxes/peek", appKey, `{}`).isInvalid(t, "email:missing")
+	r.do("POST", "/mailboxes/peek", appKey, `{"email":"no-at"}`).isInvalid(t, "email:no-at")
+	r.do("GET", "/mailboxes/peek", appKey, "").is(t, 422, "invalid")
+}
+
+// Spaces around an address, as copying adds them, are ignored on each route.
+func TestAddress_SpacesAround_Ignored(t *testing.T) {
+	r := newRig(t, setup{})
+	r.send("  spaced@example.com ").says(t, fields{"email": "spaced@example.com", "limit": "minute"})
+	r.charged("spaced@example.com", 1)
+	r.do("POST", "/mailboxes/peek", appKey, `{"email":" spaced@example.com "}`).says(t, fields{"limit": "minute"})
+	r.do("GET", "/admin/mailboxes/%20spaced@example.com%20", opsKey, "").says(t, fields{"limit": "minute"})
+	code := sixDigits.FindString(r.arrived("spaced@example.com").Text)
+	r.do("POST", "/verify-code", appKey, `{"email":" spaced@example.com","code":"`+code+`"}`).is(t, 200, "")
+	for _, other := range []string{"\u00a0spaced@example.com", "spaced@example.com\n", "spaced@example.com\t", " "} {
+		r.send(other).is(t, 422, "invalid")
 	}
 }

@@ -24,6 +24,7 @@ var routesWithKeys = []route{
 	{"POST", "/send-code", `{"email":"elsewhere@example.com"}`},
 	{"POST", "/verify-code", `{"email":"elsewhere@example.com","code":"123456"}`},
 	{"GET", "/mailboxes/elsewhere@example.com", ""},
+	{"POST", "/mailboxes/peek", `{"email":"elsewhere@example.com"}`},
 	{"GET", "/admin/mailboxes/elsewhere@example.com", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", `{"reason":"none"}`},

@@ -28,11 +28,11 @@ var (
 	unauthorized      = &kind{401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."}
 	forbidden         = &kind{403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."}
 	notFound          = &kind{404, "not-found", "Not found", "No route has this path. GET /docs lists them all."}
-	unknownAction     = &kind{404, "unknown-action", "Unknown action", "No action has this name."}
-	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", "No rule has this name."}
+	unknownAction     = &kind{404, "unknown-action", "Unknown action", ""}
+	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", ""}
 	unknownCountdown  = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
 	trialInProgress   = &kind{409, "trial-in-progress", "Trial in progress", "Another trial is running. Try again when it has finished."}
-	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."}
+	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", ""}
 	methodUnknown     = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
 	requestTimeout    = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}
 	bodyTooLarge      = &kind{413, "body-too-large", "Body too large", ""}
@@ -109,6 +109,14 @@ func addressProblem(field string, err address.Reason) fieldProblem {
 	return fieldProblem{field, string(err), sentence(err.Error())}
 }
 
+// unknown returns the problem of a name that is none of these.
+func unknown(kind *kind, thing string, known []string) *problem {
+	if len(known) == 0 {
+		return &problem{kind: kind, detail: "No " + thing + " is set."}
+	}
+	return &problem{kind: kind, detail: "No " + thing + " has this name. Known: " + strings.Join(known, ", ") + "."}
+}
+
 // sentence adds the capital and the full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 
@@ -127,7 +135,8 @@ func (p *problem) level() slog.Level {
 func (s *Server) fail(c *fiber.Ctx, err error) error {
 	r, p := requestOf(c), problemOf(err)
 	if p.kind == methodNotAllowed {
-		c.Append(fiber.HeaderAllow, fiber.MethodOptions) // to those that the router has found
+		p.detail = "Use " + strings.ReplaceAll(c.GetRespHeader(fiber.HeaderAllow), ", ", " or ") + " for this path." // those that the router has found
+		c.Append(fiber.HeaderAllow, fiber.MethodOptions)
 		if c.Method() == fiber.MethodOptions {
 			c.Status(fiber.StatusNoContent)
 			return nil

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 
 	"github.com/gofiber/fiber/v2"
@@ -49,7 +50,19 @@ func quotaOfOne(name, partition string, v throttle.Verdict) *quota {
 
 // denied returns the problem of a refusal.
 func denied(q *quota) *problem {
-	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&q.decision.Verdict), quota: q}
+	return &problem{kind: quotaExceeded, retryAfter: q.retryAfter(), quota: q}
+}
+
+// retryAfter returns the milliseconds until the next one is admitted. Where a rule counts several
+// mailboxes together each is told up to 3 % more, so that they do not all come back at once.
+func (q *quota) retryAfter() int64 {
+	wait := wire.Wait(&q.decision.Verdict)
+	if q.decision.By == "" || q.decision.By == rules.ByMailbox {
+		return wait
+	}
+	mailbox := fnv.New64a()
+	_, _ = mailbox.Write([]byte(q.partition))
+	return wait + int64(mailbox.Sum64()%uint64(wait*3/100+1))
 }
 
 // note records the decision for the log.

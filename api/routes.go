@@ -10,6 +10,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Post("/send-code", backEnd, s.sendCode).Name("send-code")
 	app.Post("/verify-code", backEnd, s.verifyCode).Name("verify-code")
 	app.Get("/mailboxes/:email", lookups, backEnd, s.lookUpMailbox).Name("mailbox")
+	app.Post("/mailboxes/peek", lookups, backEnd, s.peekMailbox).Name("mailbox-peek")
 	app.Post("/actions/:action/take", backEnd, s.takeAction).Name("action-take")
 	app.Post("/actions/:action/peek", backEnd, s.peekAction).Name("action-peek")
 	app.Post("/actions/:action/release", backEnd, s.releaseAction).Name("action-release")

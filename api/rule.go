@@ -1,12 +1,14 @@
 package api
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -34,7 +36,7 @@ func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule r
 	r := requestOf(c)
 	rule, known := r.live.Rules.Rule(c.Params("rule"))
 	if !known {
-		return rule, "", body, &problem{kind: unknownRule}
+		return rule, "", body, unknown(unknownRule, "rule", r.live.Rules.Names())
 	}
 	if rule.By == rules.ByMailbox {
 		return rule, "", body, invalidField("rule", "invalid", "Rules that count by mailbox are seen and reset together, "+
@@ -111,28 +113,23 @@ func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Se
 		}
 		send.Domain = mailbox.Domain()
 	case rules.ByAPIKey:
-		if !s.isCaller(*subject) {
-			return refuse("unknown", "subject must be the name of an API key.")
+		if !slices.Contains(s.callerNames(), *subject) {
+			return refuse("unknown", "subject must be the name of an API key: "+strings.Join(s.callerNames(), ", ")+".")
 		}
 		send.Caller = *subject
 	case rules.ByTemplate:
-		if !live.hasTemplate(*subject) {
-			return refuse("unknown", "subject must be the name of a template.")
+		if !slices.Contains(live.Composer.Templates(), *subject) {
+			return refuse("unknown", "subject must be the name of a template: "+strings.Join(live.Composer.Templates(), ", ")+".")
 		}
 		send.Template = *subject
 	}
 	return send, nil
 }
 
-// isCaller reports whether sends can be counted as those of a caller of this name.
-func (s *Server) isCaller(name string) bool {
+// callerNames are the names that callers of sends can have.
+func (s *Server) callerNames() []string {
 	if s.with.APIKeys.IsZero() {
-		return name == noCaller
+		return []string{noCaller}
 	}
-	return s.callers[name] != nil
-}
-
-func (l *Live) hasTemplate(name string) bool {
-	wrong := checkMail(l.Composer, message.Request{To: checkTo, ID: checkID, Code: checkCode, Template: name})
-	return !hasField(wrong, "template")
+	return slices.Sorted(maps.Keys(s.callers))
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -325,4 +326,27 @@ func TestReset_LongReason_Refused(t *testing.T) {
 		r.do("POST", path, opsKey, `{`+subject+`"reason":"`+strings.Repeat("口", 500)+`"}`).is(t, 200, "")
 		r.do("POST", path, opsKey, `{`+subject+`"reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
 	}
+}
+
+// Mailboxes that one rule refuses together come back at different seconds, each at its own and none
+// before its wait is over. All are told the same wait.
+func TestRule_RefusesMany_SpreadsRetryAfter(t *testing.T) {
+	r := newRig(t, setup{rules: also("all", rules.ByAll, "day=1/24h")})
+	r.send("first@example.com").is(t, 200, "")
+	later := map[string]bool{}
+	for i := range 20 {
+		email := fmt.Sprintf("next%d@example.com", i)
+		got := r.send(email)
+		got.says(t, fields{"rule": "all", "wait_ms": 86_400_000.0, "retry_at": "2026-11-21T12:00:00.000Z"})
+		after := got.header.Get("Retry-After")
+		if seconds := must.Get(strconv.Atoi(after))(t); seconds < 86_400 || seconds > 86_400*103/100 {
+			t.Errorf("Retry-After is %d", seconds)
+		}
+		r.send(email).carries(t, map[string]string{"Retry-After": after})
+		later[after] = true
+	}
+	if len(later) < 15 {
+		t.Errorf("20 mailboxes come back at %d times", len(later))
+	}
+	r.send("first@example.com").carries(t, map[string]string{"RateLimit": `"minute";r=0;t=60, "hour";r=4;t=3600, "day";r=9;t=86400, "all.day";r=0;t=86400`})
 }

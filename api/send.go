@@ -23,7 +23,7 @@ type sendBody struct {
 	Code     *string           `json:"code"`
 	Purpose  *string           `json:"purpose" validate:"omitnil,excluded_with=Code,purpose"`
 	Template string            `json:"template"`
-	Locale   string            `json:"locale"`
+	Locale   string            `json:"locale" validate:"printable"`
 	ClientIP *string           `json:"client_ip" validate:"omitnil,ip"`
 	Data     map[string]string `json:"data"`
 }

@@ -214,3 +214,21 @@ func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 	r.onceAs(appKey, "k", body(most, "")).is(t, 200, "")
 	r.do("POST", "/send-code", appKey, body(200, `,"code":"123456"`)).is(t, 200, "")
 }
+
+// No field has room for a second line.
+func TestSend_LineEndInAnyField_Invalid(t *testing.T) {
+	r := newRig(t, setup{})
+	for field, value := range map[string]string{
+		"email": `"a@example.com\r\nBcc: b@example.com"`, "code": `"1234\r\n"`, "purpose": `"sign-up\r\n"`, "template": `"code\r\n"`,
+		"locale": `"en\r\nBcc: b@example.com"`, "client_ip": `"203.0.113.7\r\n"`, "data": `{"device":"x\r\ny"}`,
+	} {
+		body := `{"email":"a@example.com",` + quote(field) + ":" + value + "}"
+		if field == "email" {
+			body = `{"email":` + value + "}"
+		}
+		got := r.do("POST", "/send-code", appKey, body)
+		got.is(t, 422, "invalid")
+		got.contains(t, `"errors":[{"field":"`+field+`"`)
+	}
+	r.sent(0)
+}

@@ -35,11 +35,14 @@ func newValidate(identity address.Identity) *validator.Validate {
 	})
 	_ = v.RegisterValidationCtx("address", func(ctx context.Context, f validator.FieldLevel) bool {
 		p := ctx.(*parsed)
-		p.address, p.err = address.Parse(f.Field().String(), identity)
+		p.address, p.err = address.Parse(trimmed(f.Field().String()), identity)
 		return p.err == nil
 	})
 	return v
 }
+
+// trimmed is an address as it was typed without the spaces around it.
+func trimmed(email string) string { return strings.Trim(email, " ") }
 
 // parsed is the context of a validation. The rule address leaves the address in it, so that it is
 // parsed once.

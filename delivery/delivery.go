@@ -71,7 +71,7 @@ func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed
 	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 }
 
-// recipient returns the recipient that a code proves: this spelling of the address alone.
+// recipient returns the recipient that a code proves: this address, and no alias of its mailbox.
 func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }

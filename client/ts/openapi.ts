@@ -112,11 +112,31 @@ export interface paths {
         };
         /**
          * See a mailbox's limits
-         * @description How a send would be answered now, apart from rules by visitor or template. It uses no quota; a caller's lookups are limited.
+         * @description How a send would be answered now, apart from rules by visitor or template. It uses no quota; a caller's lookups are limited. Proxies log the path: POST /mailboxes/peek has the address in the body.
          */
         get: operations["lookAtMailbox"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mailboxes/peek": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * See a mailbox's limits, with the address in the body
+         * @description As GET /mailboxes/{email}, whose path puts the address into the logs of proxies.
+         */
+        post: operations["peekMailbox"];
         delete?: never;
         options?: never;
         head?: never;
@@ -476,7 +496,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         SendRequest: {
-            /** @description One address without a display name, up to 64 octets before the @ and 254 in all, without quoted parts, address literals, comments, control and invisible characters. */
+            /** @description One address without a display name; spaces around it are ignored. Up to 64 octets before the @ and 254 in all, without quoted parts, address literals, comments, control and invisible characters. */
             email: string;
             /** @description A code of your own, without a purpose, which POST /verify-code does not check. Without it mailgate makes six digits. */
             code?: string;
@@ -495,11 +515,15 @@ export interface components {
         /** @description What the code is for, such as sign-up. A code is valid only for the purpose of its send. */
         Purpose: string;
         VerifyRequest: {
-            /** @description The address of the send, not an alias. */
+            /** @description The address of the send, not an alias; letter case makes no difference. */
             email: string;
             /** @description What the visitor typed. Blanks and dashes are ignored. */
             code: string;
             purpose?: components["schemas"]["Purpose"];
+        };
+        MailboxPeek: {
+            /** @description One address. Aliases lead to the same mailbox. */
+            email: string;
         };
         Verified: {
             /** @constant */
@@ -875,7 +899,7 @@ export interface components {
             };
         };
         /**
-         * @description Before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no keys set and not from this machine (403), no such
+         * @description Before anything is charged: invalid JSON, an unknown field or one of a wrong type, invalid HTTP or path (400), no valid key (401), no keys set and not from this machine (403), no such
          *     path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too many without a valid key (503).
          *     After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every route.
          */
@@ -939,7 +963,7 @@ export interface components {
         "Cache-Control": string;
         /** @description Changes with the file. */
         ETag: string;
-        /** @description Seconds, rounded up. */
+        /** @description Seconds, rounded up. Where a rule counts several mailboxes together, each is told up to 3 % more than wait_ms, so that they do not all come back at once. */
         "Retry-After": number;
         /** @description The methods of the path, with a 405. */
         Allow: string;
@@ -1122,7 +1146,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wait of a send like the token's now; for a token of GET /mailboxes/{email}, apart from rules by visitor or template. */
+            /** @description The wait of a send like the token's now; for a token of a look at a mailbox, apart from rules by visitor or template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1251,6 +1275,36 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description The mailbox's limits. */
+            200: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Mailbox"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    peekMailbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MailboxPeek"];
+            };
+        };
         responses: {
             /** @description The mailbox's limits. */
             200: {

@@ -13,6 +13,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +53,9 @@ func NewComposer(from Sender, templates *Templates) (*Composer, error) {
 
 // Digest returns a hash of the templates' texts.
 func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
+
+// Templates returns the names of the templates, sorted.
+func (c *Composer) Templates() []string { return slices.Sorted(maps.Keys(c.templates.byName)) }
 
 // Check reports whether Compose would take the request, so that a bad field costs the
 // mailbox nothing. The error is an *Error.

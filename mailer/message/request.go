@@ -1,6 +1,8 @@
 package message
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/mailer/address"
@@ -41,7 +43,7 @@ func (r Request) check(templates *Templates) (*template, error) {
 	}
 	t := templates.find(r.Template, r.Locale)
 	if t == nil {
-		return nil, &Error{"template", "is unknown"}
+		return nil, &Error{"template", "is unknown; known are " + strings.Join(slices.Sorted(maps.Keys(templates.byName)), ", ")}
 	}
 	if len(r.Data) > maxData {
 		return nil, &Error{"data", "has more than 16 values"}

@@ -124,6 +124,17 @@ func (s sources) inheritExpiry() {
 	}
 }
 
+// locales returns those of a template, sorted.
+func (s sources) locales(of string) (all []string) {
+	for path := range s {
+		if name, locale, _ := strings.Cut(path, "/"); name == of {
+			all = append(all, locale)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // digest hashes all files; fmt prints maps in order.
 func (s sources) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", s)) }
 

@@ -72,7 +72,7 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 		name, locale, _ := strings.Cut(path, "/")
 		if t.byName[name] == nil {
 			if sources[name+"/"+t.defaultLocale] == nil {
-				return nil, templateError(fmt.Errorf("%s: no %q, the default locale", name, t.defaultLocale))
+				return nil, templateError(fmt.Errorf("%s: no %q, the default locale; it has %s", name, t.defaultLocale, strings.Join(sources.locales(name), ", ")))
 			}
 			t.byName[name] = map[string]*template{}
 		}

@@ -77,6 +77,16 @@ func (s *Set) Rule(name string) (r Rule, found bool) {
 	return s.rules[i], true
 }
 
+// Names returns the names of all rules, sorted.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.rules))
+	for i, r := range s.rules {
+		names[i] = r.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
 	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By == by && r.keyOf(send) != "" })
