@@ -67,8 +67,8 @@ type Store struct {
 }
 
 // Step makes the next value of a key from the old one; now is the store's clock. A nil old is a
-// key without a value, a nil next removes it. The value is forgotten at expires. A step must not
-// modify old, keep next, or call the store.
+// key without a value, a nil next removes it. The value is forgotten at expires; a next that equals
+// old changes nothing, its expiry included. A step must not modify old, keep next, or call the store.
 type Step = func(old []byte, now int64) (next []byte, expires int64)
 
 // records are the values of all tables. Keys begin with the table's name and a slash.
@@ -156,8 +156,7 @@ func (t *Table) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Update lets step replace the value of the key, with no other step on the key in between, and
-// returns when the change and what step read are durable. A next that equals old, with old's
-// expiry, writes nothing. If ctx ends while the change is being written, Update returns and the
+// returns when the change and what step read are durable. If ctx ends while the change is being written, Update returns and the
 // change may or may not be kept. Under the context of a [Batch] it does not wait.
 func (t *Table) Update(ctx context.Context, key string, step Step) error {
 	err := ctx.Err()
@@ -204,5 +203,5 @@ func (r record) apply(now int64, step Step) (next record, changed bool) {
 	if next.at(now) == nil {
 		return record{}, r.value != nil // also if it has expired: the clock may step back
 	}
-	return next, old == nil || next.expires != r.expires || !bytes.Equal(next.value, old)
+	return next, old == nil || !bytes.Equal(next.value, old)
 }

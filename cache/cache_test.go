@@ -114,11 +114,15 @@ func TestGet_Expiry_GoesByTheClock(t *testing.T) {
 		expectNone(t, table, "past")
 		now.Store(1999)
 		expect(t, table, "key", "value")
-		put(t, table, "key", "value", 3000)
-		now.Store(2999)
-		expect(t, table, "key", "value")
-		now.Store(3000)
+		put(t, table, "key", "value", 4000) // equal, so nothing changes
+		put(t, table, "longer", "value", 2000)
+		put(t, table, "longer", "another", 3000)
+		now.Store(2000)
 		expectNone(t, table, "key")
+		now.Store(2999)
+		expect(t, table, "longer", "another")
+		now.Store(3000)
+		expectNone(t, table, "longer")
 		must.OK(t, table.Update(ctx, "key", func(old []byte, _ int64) ([]byte, int64) {
 			if old != nil {
 				t.Errorf("the step saw the expired %q", old)

@@ -11,9 +11,9 @@ import (
 
 // Step makes the next value of a key from the old one at a moment in milliseconds since
 // 1970. It is pure, may be called more than once for one Update, and does not modify old. A
-// nil old is a key without a value, a nil next removes it, and a next that equals old writes
-// nothing, so it must come with the expiry that old had. The value is forgotten at expires,
-// and at once if that is not after now.
+// nil old is a key without a value, a nil next removes it, and a next that equals old changes
+// nothing, its expiry included. The value is forgotten at expires, and at once if that is not
+// after now.
 type Step func(old []byte, now int64) (next []byte, expires int64)
 
 // Store keeps one value for each key. An error is throttle.ErrUnavailable and names no key:

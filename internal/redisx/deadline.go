@@ -78,7 +78,7 @@ func (d *deadline) within(ctx context.Context, do func(context.Context) error) e
 
 func (d *deadline) explained(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen):
+	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen) || errors.Is(err, errCrowded):
 		return err
 	case isReply(err):
 		return withoutArguments(err)
@@ -107,7 +107,7 @@ func isReply(err error) bool {
 
 // unanswered reports whether the error says that a server did not answer.
 func unanswered(err error) bool {
-	return err != nil && !isReply(err) && !errors.Is(err, ErrUnconfirmed)
+	return err != nil && !isReply(err) && !errors.Is(err, ErrUnconfirmed) && !errors.Is(err, errCrowded)
 }
 
 func timedOut(err error) bool {
@@ -135,9 +135,8 @@ func withoutArguments(err error) error {
 	return reply{text, err}
 }
 
-// Undone reports whether the error proves that Redis was not asked: no connection was made, or
-// none was needed.
+// Undone reports whether the error proves that Redis was not asked.
 func Undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen)
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen) || errors.Is(err, errCrowded)
 }

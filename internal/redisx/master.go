@@ -19,6 +19,8 @@ var (
 	// ErrUnconfirmed means that the master has done what it was asked, and that too few
 	// replicas are known to have it.
 	ErrUnconfirmed = errors.New("replicas have not confirmed the write")
+	// errCrowded means that a call was not made.
+	errCrowded = errors.New("too many calls are waiting for replicas")
 )
 
 const (
@@ -150,7 +152,7 @@ func (m *master) confirmed(ctx context.Context, r run, before ...redis.Cmder) er
 	select {
 	case m.confirming <- struct{}{}:
 	case <-time.After(time.Until(end) / 2): // one that begins later could not be confirmed any more
-		return fmt.Errorf("%w: too many calls are waiting for them, so this one was not made", ErrUnconfirmed)
+		return errCrowded
 	}
 	defer func() { <-m.confirming }()
 	conn := m.client.Conn()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,9 +269,13 @@ func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
 	// 256 writes wait, and the rest of them are not made.
 	slow := open(t, redisx.Options{URL: master.URL(), Timeout: 3 * time.Second, Confirm: 1})
 	var calls sync.WaitGroup
+	var notMade atomic.Int64
 	for range 300 {
 		calls.Go(func() {
-			if _, err := run(slow, "key"); !errors.Is(err, redisx.ErrUnconfirmed) && !errors.Is(err, redisx.ErrSilent) {
+			_, err := run(slow, "key")
+			if redisx.Undone(err) {
+				notMade.Add(1)
+			} else if !errors.Is(err, redisx.ErrUnconfirmed) && !errors.Is(err, redisx.ErrSilent) {
 				t.Errorf("with the replica stopped: %v", err)
 			}
 		})
@@ -282,8 +287,8 @@ func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
 		return nil
 	})
 	calls.Wait()
-	if after := master.Client().Get(ctx, "key").Val(); after != fmt.Sprint(before+256) {
-		t.Errorf("%s writes after %d, want 256 more", after, before)
+	if after := master.Client().Get(ctx, "key").Val(); after != fmt.Sprint(before+256) || notMade.Load() != 300-256 {
+		t.Errorf("%s writes after %d, want 256 more; %d calls were certainly not made", after, before, notMade.Load())
 	}
 	replica.Resume()
 	answers(t, client, "key")

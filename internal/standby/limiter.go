@@ -17,8 +17,6 @@ type Limiter struct {
 
 // Limiter wraps a pair of limiters that count by the algorithm, one on Redis and one on this node's
 // disk. Limiters of one name have the same shared and own records.
-//
-// An id belongs to one attempt: a charge that a failed Take may have left is released.
 func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Historian) *Limiter {
 	_, exact := a.(throttle.Policy)
 	l := &Limiter{shared: shared, own: own}
@@ -30,7 +28,8 @@ func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttl
 	return l
 }
 
-// Take implements throttle.Limiter.
+// Take implements throttle.Limiter. A refusal says that nothing is charged, so it is an error where
+// Redis may have charged the id before the node refused it alone.
 func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	unheard := false // Redis may have charged it
 	err = l.decide(ctx, "take", key, func() (err error) {
@@ -49,8 +48,8 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		v, err = l.takeAlone(ctx, key, id)
 		return err
 	})
-	if unheard && l.exact && (err != nil || !v.Allowed) {
-		_, _ = l.releaseLater(ctx, key, throttle.Admission{ID: id}) // at worst a charge without an email
+	if err == nil && unheard && !v.Allowed {
+		err = throttle.Unavailable("take", errUnheard)
 	}
 	if err != nil {
 		return throttle.Verdict{}, err
@@ -58,7 +57,8 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	return v, nil
 }
 
-// takeAlone admits a send if the node's own records do and the journal takes it.
+// takeAlone admits a send if the node's own records do and the journal takes it. If only the journal
+// does not, the node is too strict.
 func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	v, err := l.own.Take(ctx, key, id)
 	v.Degraded = true
@@ -67,7 +67,6 @@ func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID) (th
 	}
 	a := throttle.Admission{ID: id, At: v.At}
 	if err := l.journal.put(ctx, l.keyOf(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
-		_, _ = l.own.Release(context.WithoutCancel(ctx), key, a) // at worst the node is too strict
 		return v, throttle.Unavailable("take", err)
 	}
 	l.admitted.Add(1)

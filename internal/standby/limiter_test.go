@@ -96,18 +96,22 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	}
 }
 
-// A Redis that hangs is not away at once: its calls fail, and what they may have charged is
-// given back.
+// A Redis that hangs is not away at once: its calls fail, and a release is journalled.
 func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Pause()
 	defer server.Resume()
-	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
+	id := throttle.NewID()
+	_, err := n.mailbox.Take(t.Context(), "alice", id)
 	unavailable(t, err)
-	if s := n.State(); s.Away > 0 || s.Journal != 1 {
+	if s := n.State(); s.Away > 0 || s.Journal > 0 {
 		t.Errorf("after one late call: %+v", s)
+	}
+	must.Get(n.mailbox.Release(t.Context(), "alice", throttle.Admission{ID: id}))(t)
+	if s := n.State(); s.Journal != 1 {
+		t.Errorf("after the release: %+v", s)
 	}
 	n.awaitAlone(t)
 	n.admit(t, "alice", true)
@@ -117,21 +121,30 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	onRedisAre(t, server, 3)
 }
 
-func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
+// The caller knows whether its id may be repeated, and so whether to release what a lost reply may
+// have charged.
+func TestTake_ReplyLost_ReleasedByTheCallerAlone(t *testing.T) {
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
-	n := open(t, t.TempDir(), proxy.URL())
+	n, other := start(t, proxy.URL()), start(t, server.URL())
 	n.admit(t, "alice", false) // the script is known
-	proxy.CutReplies(1, "evalsha")
-	id := throttle.NewID()
-	_, err := n.mailbox.Take(t.Context(), "alice", id)
-	unavailable(t, err)
-	if s := n.State(); s.Since > 0 || s.Journal != 1 || !onRecord(t, server.Client(), "alice", id) {
-		t.Errorf("after a lost reply: %+v", s)
+	proxy.CutReplies(2, "evalsha")
+	mine, repeated := throttle.NewID(), throttle.NewID()
+	for _, id := range []throttle.ID{mine, repeated} {
+		_, err := n.mailbox.Take(t.Context(), "alice", id)
+		unavailable(t, err)
 	}
-	n.Start()
+	if v, err := other.mailbox.Take(t.Context(), "alice", repeated); err != nil || !v.Allowed || v.Sent != 3 {
+		t.Errorf("repeated at another node: %+v, %v", v, err)
+	}
+	if released, err := n.mailbox.Release(t.Context(), "alice", throttle.Admission{ID: mine}); err != nil || !released {
+		t.Errorf("released %v, %v", released, err)
+	}
 	n.awaitHealthy(t)
-	onRedisAre(t, server, 1)
+	onRedisAre(t, server, 2)
+	if !onRecord(t, server.Client(), "alice", repeated) {
+		t.Error("a take that was answered at another node is not on record")
+	}
 }
 
 // Without the worker, the call itself has Redis told before it decides.

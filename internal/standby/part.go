@@ -27,6 +27,7 @@ type part struct {
 var (
 	errNotSynced = errors.New("the journal of this record is not synced to Redis yet")
 	errAlone     = errors.New("Redis is away, and a node cannot do this alone")
+	errUnheard   = errors.New("Redis may have charged it before this node refused it")
 	errAgain     = errors.New("the master has changed its state")
 )
 

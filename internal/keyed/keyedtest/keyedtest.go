@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -47,6 +48,7 @@ func Run(t *testing.T, open func() keyed.Store) {
 	for name, test := range map[string]func(*testing.T, func() keyed.Store){
 		"Values_AreSetAndRemoved":          values,
 		"KeysAndValuesOfAnyBytes_AreApart": anyBytes,
+		"EqualValue_KeepsItsExpiry":        equalValue,
 		"ManyAtOnce_OneSeesNoValue":        oneWins,
 		"Contention_EveryStepTaken":        contention,
 		"CallerGone_Unavailable":           callerGone,
@@ -87,6 +89,20 @@ func values(t *testing.T, open func() keyed.Store) {
 			t.Errorf("step %d: the value before is %q, want %q", i, before, step.before)
 		}
 	}
+}
+
+func equalValue(t *testing.T, open func() keyed.Store) {
+	s := open()
+	const life = 300
+	set(t, s, "equal", []byte("a"), life)
+	set(t, s, "equal", []byte("a"), hour)
+	servertest.Eventually(t, "the value to expire", func() (gone bool) {
+		_, err := s.Update(t.Context(), "equal", func(old []byte, now int64) ([]byte, int64) {
+			gone = old == nil
+			return old, now + life
+		})
+		return err == nil && gone
+	})
 }
 
 func anyBytes(t *testing.T, open func() keyed.Store) {
@@ -130,7 +146,7 @@ func oneWins(t *testing.T, open func() keyed.Store) {
 				if won = old == nil; won {
 					return []byte("taken"), now + hour
 				}
-				return old, now + hour // not the expiry of before, which costs a write at most
+				return old, now + hour
 			})
 			if err != nil {
 				t.Error(err)
