@@ -106,7 +106,8 @@ func (s *rig) tell(command ...any) {
 
 // withClock is a single server whose clock can be set.
 func withClock(s *rig) []string {
-	s.alone, s.setRedis = redistest.WithClock(s.t)
+	s.alone = redistest.Alone(s.t)
+	s.setRedis = s.alone.WithClock()
 	return inRedis(s.alone.URL())
 }
 

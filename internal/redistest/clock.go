@@ -7,22 +7,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"testing"
 	"time"
 )
 
 //go:embed testdata/clock.c
 var clockSource []byte
 
-// WithClock is Alone with a server whose clock can be set apart from the machine's: set puts it
+// WithClock restarts the server with a clock that can be set apart from the machine's: set puts it
 // ahead or behind at once, also while the server runs. It needs a C compiler, as the race detector
 // does: a library in front of the system's tells the server the time.
-func WithClock(t testing.TB) (s *Server, set func(ahead time.Duration)) {
+func (s *Server) WithClock() (set func(ahead time.Duration)) {
+	t := s.t
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("only on Linux can a Redis server have a clock of its own")
 	}
-	s = newServer(t, defaults)
 	library, source, ahead := filepath.Join(s.Dir, "clock.so"), filepath.Join(s.Dir, "clock.c"), filepath.Join(s.Dir, "ahead")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		t.Fatal(err)
@@ -43,5 +42,5 @@ func WithClock(t testing.TB) (s *Server, set func(ahead time.Duration)) {
 	set(0)
 	s.environ = []string{"LD_PRELOAD=" + library, "REDISTEST_AHEAD=" + ahead}
 	s.Restart()
-	return s, set
+	return set
 }

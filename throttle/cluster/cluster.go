@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -38,12 +37,9 @@ type Limiter struct {
 	params    []byte
 	prefix    string // of all keys: the caller's and the form of the states
 	timeout   time.Duration
-	ahead     atomic.Int64 // the server's clock less the time since began, in milliseconds; 0: not known
+	clocks    clocks
 	now       func() int64 // the clock of a test, nil for the server's
 }
-
-// began is where this process counts time from, which no clock setting changes.
-var began = time.Now()
 
 // New returns the limiter that keeps the records of an algorithm under a prefix, such as
 // "myapp", in keys such as myapp:tiers:{alice@example.com}. Limiters with one prefix share
@@ -65,7 +61,7 @@ func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*Li
 	}
 	return &Limiter{
 		client: client, algorithm: a, script: script, params: params,
-		prefix: prefix + ":" + a.Form() + ":{", timeout: timeout,
+		prefix: prefix + ":" + a.Form() + ":{", timeout: timeout, clocks: clocks{client: client},
 	}, nil
 }
 

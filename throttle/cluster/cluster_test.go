@@ -172,7 +172,7 @@ func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
 	client, _ := alone(t)
 	l := limiter(t, client, throttle.DefaultPolicy())
 	take(t, l, "another")
-	l.SetServersBack(time.Hour.Milliseconds())
+	l.SetServersBack(mailbox, time.Hour.Milliseconds())
 	if v := take(t, l, mailbox); !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
 	}

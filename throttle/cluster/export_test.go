@@ -14,5 +14,5 @@ func NewWithClock(client redis.UniversalClient, prefix string, a throttle.Algori
 	return l, err
 }
 
-// SetServersBack has the limiter take the server's clock for one that is so much earlier.
-func (l *Limiter) SetServersBack(ms int64) { l.ahead.Add(-ms) }
+// SetServersBack has the limiter take the clock of a key's server for one that is so much earlier.
+func (l *Limiter) SetServersBack(key string, ms int64) { l.clocks.of(l.prefix + key + "}").Add(-ms) }

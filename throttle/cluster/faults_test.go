@@ -69,6 +69,38 @@ func TestTake_Unconfirmed_RepeatedWaitsAgain(t *testing.T) {
 	}
 }
 
+// A master whose clock is an hour ahead does not lengthen the calls of another.
+func TestTake_AnotherMastersClockAhead_ChargesNothingLate(t *testing.T) {
+	t.Parallel()
+	const timeout = 400 * time.Millisecond
+	servers := redistest.Cluster(t)
+	servers.Masters[0].WithClock()(time.Hour)
+	servers.AwaitReady()
+	l := limiter(t, open(t, redisx.Options{URL: servers.URL(), Timeout: timeout}), throttle.DefaultPolicy())
+	keyOn := func(master *redistest.Server, from int) string {
+		for i := from; ; i++ {
+			if key := fmt.Sprint("mailbox", i); servers.MasterOf("{"+key+"}") == master {
+				return key
+			}
+		}
+	}
+	late := keyOn(servers.Masters[1], 0)
+	for _, warm := range []string{keyOn(servers.Masters[1], 1000), keyOn(servers.Masters[0], 0)} {
+		redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, warm, throttle.NewID()) })
+	}
+	servers.Masters[1].Pause()
+	if _, err := l.Take(ctx, late, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("at a master that hangs: %v", err)
+	}
+	over := time.Now().Add(timeout)
+	servertest.Eventually(t, "the call's time to be over", func() bool { return time.Now().After(over) })
+	servers.Masters[1].Resume()
+	v := redistest.Healed(t, func() (throttle.Verdict, error) { return l.Peek(ctx, late) })
+	if v.Sent != 0 {
+		t.Errorf("it was charged late: %+v", v)
+	}
+}
+
 // Each Take at a server that hangs ends in time, and when the server goes on it
 // charges nothing for callers that have gone.
 func TestTake_ServerHangs_EndsInTimeAndChargesNothing(t *testing.T) {

@@ -103,20 +103,20 @@ func wrote(answer any) bool {
 }
 
 // step takes one step on the server. If Redis says that the call's time is over while the
-// caller still waits, another server's clock was taken for this one's: the step is taken once
-// more, by the clock that has just been learnt.
+// caller still waits, the server or its clock has changed: the step is taken once more, by the
+// clock that has just been learnt.
 func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...throttle.Admission) (reply, error) {
 	if err := check(ctx, doing, key); err != nil {
 		return reply{}, err
 	}
-	ctx = redisx.Call(ctx)
+	ctx, key = redisx.Call(ctx), l.prefix+key+"}"
 	for range 2 {
-		sent := time.Since(began).Milliseconds()
-		args := []any{doing, pack(admissions), l.notAfter(ctx, doing, sent), l.params}
+		sent := sinceBegan()
+		args := []any{doing, pack(admissions), l.notAfter(ctx, doing, sent, l.clocks.of(key).Load()), l.params}
 		if l.now != nil {
 			args = append(args, l.now())
 		}
-		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
+		answer, err := l.script.Run(ctx, l.client, key, args...)
 		if err != nil {
 			return reply{}, throttle.Unavailable(doing, unchanged(err))
 		}
@@ -124,7 +124,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		if err != nil {
 			return reply{}, throttle.Unavailable(doing, err)
 		}
-		l.ahead.Store(r.now - sent) // not too little, as the clock was read after it was sent
+		l.clocks.of(key).Store(r.now - sent) // not too little, as the clock was read after it was sent
 		if r.done != tooLate {
 			return r, nil
 		}
@@ -137,8 +137,8 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 
 // notAfter returns the server's time after which no caller waits for the answer, empty if that
 // is not known. A release is right however late it is made.
-func (l *Limiter) notAfter(ctx context.Context, doing string, sent int64) string {
-	ahead, wait := l.ahead.Load(), l.timeout
+func (l *Limiter) notAfter(ctx context.Context, doing string, sent, ahead int64) string {
+	wait := l.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
