@@ -85,19 +85,10 @@ func (r *request) describe(status int, took time.Duration) {
 	}
 	r.add("action", r.action)
 	r.add("subject", r.subject)
-	r.add("rule", r.rule)
-	r.add("limit", r.limit)
-	if r.wait > 0 {
-		r.attrs = append(r.attrs, slog.Int64("wait_ms", r.wait))
-	}
-	if r.delay > 0 {
-		r.attrs = append(r.attrs, slog.Int64("delay_ms", r.delay))
-	}
+	r.report.Rule = cmp.Or(r.report.Rule, r.rule)
+	r.attrs = r.report.AppendAttrs(r.attrs)
 	if r.replayed {
 		r.attrs = append(r.attrs, slog.Bool("replayed", true))
-	}
-	if r.degraded {
-		r.attrs = append(r.attrs, slog.Bool("degraded", true))
 	}
 	if r.cause != nil {
 		r.add("cause", r.cause.Error())

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -37,7 +37,6 @@ type actionAnswer struct {
 	ID      string `json:"id,omitempty"`      // of a take
 	Subject string `json:"subject,omitempty"` // of a peek: its name in logs
 	Delay   int64  `json:"delay_ms,omitzero"`
-	wire.Verdict
 }
 
 type releaseAnswer struct {
@@ -91,19 +90,17 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
 		return err
 	}
-	q := quotaOfOne(r.action, r.subject, v)
+	told := r.told(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
 	if !v.Allowed {
 		r.admission = throttle.ID{}
-		q.whose = "the action " + r.action + " for this subject"
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
-		return denied(q)
+		return denied(told)
 	}
 	if v.Newest == 0 { // a counter
 		r.admission = idAt(v.At)
 	}
-	r.delay = v.Delay
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return respond(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay, q.report(c)})
+	return respondWith(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, told)
 }
 
 // peekAction answers as a take would, and charges nothing.
@@ -117,8 +114,8 @@ func (s *Server) peekAction(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	q := quotaOfOne(r.action, r.subject, v)
-	return respond(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay, q.report(c)})
+	told := r.told(report.OfOne(r.action, "", r.subject, &v))
+	return respondWith(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, told)
 }
 
 // releaseAction refunds a take.

@@ -12,7 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/wire"
 )
 
 const jsonType = "application/json"
@@ -27,9 +28,15 @@ func (s *Server) decode(c *fiber.Ctx, into any) error {
 
 // respond answers with a struct as JSON.
 func respond(c *fiber.Ctx, answer any) error {
-	c.Response().Header.SetContentType(jsonType)
-	c.Response().SetBodyRaw(wire.Encode(answer))
-	return nil
+	return respondRaw(c, jsonType, wire.Encode(answer))
+}
+
+// respondWith answers with a struct as JSON, with a report at its end.
+func respondWith(c *fiber.Ctx, answer any, told *report.Report) error {
+	told.Header(func(name, value string) { set(c, name, value) })
+	body := wire.Open(wire.Encode(answer))
+	told.AppendTo(&body)
+	return respondRaw(c, jsonType, body.End())
 }
 
 // respondRaw answers with a finished body.

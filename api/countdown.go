@@ -8,22 +8,13 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // countdownLife is how many milliseconds a token is valid, or until its wait is over.
 const countdownLife = 24 * 60 * 60 * 1000
-
-type countdownAnswer struct {
-	Rule       *string `json:"rule"`
-	Limit      *string `json:"limit"`
-	Wait       int64   `json:"wait_ms"`
-	RetryAt    string  `json:"retry_at"`
-	ServerTime string  `json:"server_time"`
-}
 
 // showCountdown tells how long the next send like that of the token still has to wait.
 func (s *Server) showCountdown(c *fiber.Ctx) error {
@@ -37,23 +28,21 @@ func (s *Server) showCountdown(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	q := s.quotaOf(mailbox, decision)
-	r.note(q)
-	v := &q.decision.Verdict
-	return respond(c, countdownAnswer{wire.Name(decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)})
+	told := r.told(report.Of(&decision, mailbox.Hash(), s.names.subject, s.with.Now()))
+	return respondRaw(c, jsonType, told.Remaining())
 }
 
-// quotaWithCountdown returns the quota of a send, with a token for its countdown.
-func (s *Server) quotaWithCountdown(mailbox address.Address, send rules.Send, d rules.Decision) *quota {
-	q := s.quotaOf(mailbox, d)
-	q.countdown = s.sealCountdown(send, &q.decision.Verdict)
-	return q
+// toldSend returns the report of a send, with a token for its countdown.
+func (s *Server) toldSend(r *request, mailbox address.Address, send rules.Send, d *rules.Decision) *report.Report {
+	told := r.told(report.Of(d, mailbox.Hash(), s.names.subject, s.with.Now()))
+	told.Countdown = s.sealCountdown(send, told.Wait)
+	return told
 }
 
 // sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of
 // the send: which rules apply depends on more than the mailbox. Its holder can only learn how
 // long the next such send has to wait.
-func (s *Server) sealCountdown(send rules.Send, v *throttle.Verdict) string {
+func (s *Server) sealCountdown(send rules.Send, wait int64) string {
 	b := append(make([]byte, 0, 320), send.Mailbox...)
 	b = append(append(b, '\n'), send.Caller...)
 	b = append(b, '\t')
@@ -61,7 +50,7 @@ func (s *Server) sealCountdown(send rules.Send, v *throttle.Verdict) string {
 		b = send.Client.AppendTo(b)
 	}
 	b = append(append(b, '\t'), send.Template...)
-	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wire.Wait(v)))
+	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wait))
 }
 
 // openCountdown returns the send of a token. Whatever is wrong with the token is one answer.

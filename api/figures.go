@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/wire"
 )
 
 // figures is what the console shows, as JSON. Totals count from the server's start and are read

@@ -5,20 +5,20 @@ import (
 	"net/url"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
 type mailboxAnswer struct {
 	Email string `json:"email"`
-	wire.Verdict
 }
 
 // inspectAnswer is what an operator sees of a mailbox, with its hash to search the log for.
 type inspectAnswer struct {
 	mailboxAnswer
 	Sends   []recordedSend `json:"sends"`
-	Guesses []wire.Limit   `json:"guesses"` // at its codes
+	Guesses report.Limits  `json:"guesses"` // at its codes
 	Mailbox string         `json:"mailbox"`
 }
 
@@ -83,8 +83,7 @@ func (s *Server) peek(c *fiber.Ctx, mailbox address.Address) error {
 	if err != nil {
 		return err
 	}
-	q := s.quotaWithCountdown(mailbox, send, decision)
-	return respond(c, mailboxAnswer{mailbox.String(), q.report(c)})
+	return respondWith(c, mailboxAnswer{mailbox.String()}, s.toldSend(r, mailbox, send, &decision))
 }
 
 // inspectMailbox shows an operator a mailbox and its sends.
@@ -110,8 +109,8 @@ func (s *Server) inspectMailbox(c *fiber.Ctx) error {
 	for i, send := range history {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
-	q := s.quotaOf(mailbox, decision)
-	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.report(c)}, sends, wire.Limits(&guesses, ""), mailbox.Hash()})
+	told := r.told(report.Of(&decision, mailbox.Hash(), s.names.subject, s.with.Now()))
+	return respondWith(c, inspectAnswer{mailboxAnswer{mailbox.String()}, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}, told)
 }
 
 // resetMailbox clears what every rule that counts by mailbox has counted for it, and the guesses at

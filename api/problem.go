@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -38,7 +39,7 @@ var (
 	bodyTooLarge      = &kind{413, "body-too-large", "Body too large", ""}
 	headerTooLarge    = &kind{431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."}
 	invalid           = &kind{422, "invalid", "Invalid field", "See errors, one entry for each field."}
-	quotaExceeded     = &kind{429, "quota-exceeded", wire.QuotaTitle, ""}
+	quotaExceeded     = &kind{429, "quota-exceeded", "Quota exceeded", ""}
 	codeIncorrect     = &kind{422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."}
 	codeExpired       = &kind{410, "code-expired", "No valid code", "This address has no valid code. Request a new one."}
 	keyMismatch       = &kind{422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."}
@@ -61,8 +62,9 @@ type problem struct {
 	retryAfter  int64  // milliseconds, for the header
 	fields      []fieldProblem
 	smtp        *relay.Reply
-	quota       *quota // where something was charged or denied
-	guessesLeft int    // of codeIncorrect
+	report      *report.Report // where something was charged or denied
+	id          throttle.ID    // of what was charged
+	guessesLeft int            // of codeIncorrect
 	cause       error
 }
 
@@ -150,24 +152,27 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	if p.retryAfter > 0 {
 		set(c, "Retry-After", strconv.FormatInt(wire.Seconds(p.retryAfter), 10))
 	}
-	r.text = p.append(r.text[:0], c)
+	if p.report != nil {
+		p.report.Header(func(name, value string) { set(c, name, value) })
+	}
+	r.text = p.append(r.text[:0])
 	c.Response().Header.SetContentType(wire.ProblemType)
 	c.Response().SetBody(r.text)
 	return nil
 }
 
-// append appends the problem as application/problem+json (RFC 9457), and sets the headers of its
-// quota.
-func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
-	name, detail := wire.Ours+p.kind.name, cmp.Or(p.detail, p.kind.detail)
+// denied returns the problem of a refusal.
+func denied(told *report.Report) *problem {
+	return &problem{kind: quotaExceeded, retryAfter: told.RetryAfter(), report: told}
+}
+
+// append appends the problem as application/problem+json (RFC 9457).
+func (p *problem) append(text []byte) []byte {
 	if p.kind == quotaExceeded {
-		name, detail = wire.Quota, p.quota.reached()
+		return p.report.Refusal(text)
 	}
 	b := wire.Object(text)
-	b.String("type", name)
-	b.String("title", p.kind.title)
-	b.Int("status", int64(p.kind.status))
-	b.String("detail", detail)
+	b.Problem(wire.Ours+p.kind.name, p.kind.title, p.kind.status, cmp.Or(p.detail, p.kind.detail))
 	if len(p.fields) > 0 {
 		b.Any("errors", p.fields)
 	}
@@ -177,16 +182,11 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	if p.kind == codeIncorrect {
 		b.Int("guesses_left", int64(p.guessesLeft))
 	}
-	if p.quota == nil {
-		return b.End()
+	if p.id.Valid() {
+		b.String("id", p.id.String())
 	}
-	if p.quota.id.Valid() {
-		b.String("id", p.quota.id.String())
-	}
-	verdict := p.quota.report(c)
-	b.Verdict(&verdict)
-	if p.kind == quotaExceeded {
-		b.Any("violated-policies", p.quota.violated(verdict.Limits))
+	if p.report != nil {
+		p.report.AppendTo(&b)
 	}
 	return b.End()
 }

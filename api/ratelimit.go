@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -40,9 +41,7 @@ func (s *Server) bound(name, whose string, by throttle.Limiter, key func(*reques
 			return err
 		}
 		if !v.Allowed {
-			q := quotaOfOne(name, s.names.subject(of), v)
-			q.whose = whose
-			return denied(q)
+			return denied(requestOf(c).told(report.OfOne(name, whose, s.names.subject(of), &v)))
 		}
 		return c.Next()
 	}

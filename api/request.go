@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -37,14 +38,12 @@ type request struct {
 	mailbox         address.Address
 	action, subject string // a subject as a hash
 	admission       throttle.ID
-	rule, limit     string
-	wait            int64  // milliseconds until the next one, as the answer says
-	delay           int64  // milliseconds a send is held back
-	problem         string // the name of the answer's problem
+	rule            string        // that an operator asks about
+	report          report.Report // of what was decided
+	problem         string        // the name of the answer's problem
 	level           slog.Level
 	cause           error
 	replayed        bool // the answer is that to an earlier request
-	degraded        bool // decided without the shared history
 
 	text  []byte // of the answer
 	attrs []slog.Attr
@@ -60,6 +59,12 @@ type localsKey struct{}
 
 // requestOf returns the request that accessLog began.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localsKey{}).(*request) }
+
+// told keeps a report for the log.
+func (r *request) told(of report.Report) *report.Report {
+	r.report = of
+	return &r.report
+}
 
 // begin makes the request, and sets the headers that every answer has. A cache must not keep an
 // answer unless its handler says so: it is true for a moment, or for one caller.

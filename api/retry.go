@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -67,7 +67,7 @@ func readKey(c *fiber.Ctx) (key string, err error) {
 }
 
 // keptHeaders are those of an answer that a retry gets as well.
-var keptHeaders = []string{fiber.HeaderContentType, wire.RateLimitPolicyHeader, wire.RateLimitHeader}
+var keptHeaders = []string{fiber.HeaderContentType, report.RateLimitPolicy, report.RateLimit}
 
 // answerOf returns the answer that was written, to be kept for retries.
 func answerOf(c *fiber.Ctx) idempotency.Answer {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -27,7 +27,6 @@ type ruleResetBody struct {
 type ruleAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Subject string `json:"subject"` // its hash, as in the log
-	wire.Verdict
 }
 
 // readRule reads a request about a rule and a subject, and returns the key under which the rule
@@ -70,10 +69,7 @@ func (s *Server) peekRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	q := quotaOfOne(rule.Name, r.subject, v)
-	answer := ruleAnswer{v.Allowed, r.subject, q.report(c)}
-	r.rule = rule.Name // also where its quota is not used up
-	return respond(c, answer)
+	return respondWith(c, ruleAnswer{v.Allowed, r.subject}, r.told(report.OfOne(rule.Name, "", r.subject, &v)))
 }
 
 // resetRule clears what the rule has counted for the subject.

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -35,7 +35,6 @@ type sendAnswer struct {
 	MessageID string `json:"message_id"`
 	Email     string `json:"email"`
 	ExpiresIn int64  `json:"expires_in_ms,omitzero"`
-	wire.Verdict
 }
 
 // sendCode handles POST /send-code.
@@ -140,25 +139,25 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	}
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
-	q := s.quotaWithCountdown(r.mailbox, traits, result.Decision)
-	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.report(c)})
+	told := s.toldSend(r, r.mailbox, traits, &result.Decision)
+	return respondWith(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}, told)
 }
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
 	kind   *kind
 	retry  int64  // milliseconds, if no better time is known
-	quota  bool   // the answer has the limits
+	report bool   // the answer has the limits
 	detail string // instead of the kind's
 }{
-	delivery.Rejected:    {kind: recipientRejected, quota: true},
+	delivery.Rejected:    {kind: recipientRejected, report: true},
 	delivery.Unavailable: {kind: relayUnavailable, retry: 10_000},
 	delivery.Deferred:    {kind: relayUnavailable, retry: 10_000, detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."},
 	delivery.Busy:        {kind: busy, retry: soon},
 	delivery.Storage:     {kind: storeUnavailable, retry: soon, detail: "The storage cannot be read or written. Nothing was sent."},
 	delivery.InFlight:    {kind: keyInFlight, retry: soon},
 	delivery.Mismatch:    {kind: keyMismatch},
-	delivery.Unknown:     {kind: deliveryUnknown, quota: true},
+	delivery.Unknown:     {kind: deliveryUnknown, report: true},
 	delivery.Failed:      {kind: internal},
 }
 
@@ -171,13 +170,12 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	s.noteResult(r, &e.Result)
 	if d := &e.Result.Decision; e.Kind == delivery.Limited {
 		s.metrics.denied(d.Rule, d.Verdict.Limit)
-		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
+		return denied(s.toldSend(r, r.mailbox, traits, d))
 	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
-	if known.quota {
-		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
-		q.id, p.quota = e.Result.ID, q
+	if known.report {
+		p.id, p.report = e.Result.ID, s.toldSend(r, r.mailbox, traits, &e.Result.Decision)
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
@@ -189,7 +187,8 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 // noteResult records for the log how far a send came, and logs and counts the shadow rules that would
 // have refused it.
 func (s *Server) noteResult(r *request, result *delivery.Result) {
-	r.admission, r.delay, r.degraded = result.ID, result.Decision.Delay, result.Decision.Degraded
+	r.admission = result.ID
+	r.told(report.Report{Delay: result.Decision.Delay, Degraded: result.Decision.Degraded})
 	for _, refusal := range result.Decision.Shadow {
 		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("mailbox", r.mailbox.Hash()), slog.String("rule", refusal.Rule)}
 		if refusal.Err != nil {
@@ -198,7 +197,7 @@ func (s *Server) noteResult(r *request, result *delivery.Result) {
 		}
 		s.metrics.shadows.WithLabelValues(refusal.Rule, refusal.Verdict.Limit).Inc()
 		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a shadow rule would have refused",
-			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&refusal.Verdict)))...)
+			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", refusal.Verdict.RetryAt-refusal.Verdict.Now))...)
 	}
 }
 

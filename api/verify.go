@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -39,12 +40,11 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 	case verify.Expired:
 		return &problem{kind: codeExpired}
 	}
-	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
-	q.whose = "this mailbox's guesses at codes"
+	told := r.told(report.OfOne("guesses", "this mailbox's guesses at codes", r.mailbox.Hash(), &outcome.Guesses))
 	if outcome.Result == verify.Spent {
-		return denied(q)
+		return denied(told)
 	}
-	return &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, quota: q}
+	return &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, report: told}
 }
 
 // verifyResults are the words for them in metrics.

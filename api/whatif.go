@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
 

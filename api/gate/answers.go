@@ -5,25 +5,14 @@ import (
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
-	return problem(c, fiber.StatusTooManyRequests, wire.Wait(&v), refusal(g.Name, &v))
-}
-
-// refusal returns the body of a 429.
-func refusal(rule string, v *throttle.Verdict) []byte {
-	limits := wire.Limits(v, "")
-	return wire.Encode(struct {
-		wire.Problem
-		wire.Verdict
-		Violated []string `json:"violated-policies"`
-	}{
-		wire.Problem{Type: wire.Quota, Title: wire.QuotaTitle, Status: fiber.StatusTooManyRequests, Detail: wire.Reached(v, "these requests")},
-		wire.NewVerdict(rule, v, limits), wire.Violated(limits),
-	})
+	told := report.OfOne(g.Name, "these requests", "", &v)
+	return problem(c, fiber.StatusTooManyRequests, told.RetryAfter(), told.Refusal(nil))
 }
 
 // retry is after how many milliseconds a request that could not be counted can be repeated.
@@ -37,12 +26,14 @@ func Failed(c *fiber.Ctx, err error) error {
 
 // unavailable returns the body of a 503.
 func unavailable(err error) []byte {
-	p := wire.Problem{Type: wire.Ours + "store-unavailable", Title: "Storage unavailable", Status: fiber.StatusServiceUnavailable,
-		Detail: "Whether this request may be let through cannot be decided now."}
+	var o wire.Object
 	if errors.Is(err, ErrQueue) {
-		p.Type, p.Title, p.Detail = wire.Ours+"busy", "Too many requests waiting", "This request has waited in a queue until its time was over."
+		o.Problem(wire.Ours+"busy", "Too many requests waiting", fiber.StatusServiceUnavailable, "This request has waited in a queue until its time was over.")
+		return o.End()
 	}
-	return wire.Encode(p)
+	o.Problem(wire.Ours+"store-unavailable", "Storage unavailable", fiber.StatusServiceUnavailable,
+		"Whether this request may be let through cannot be decided now.")
+	return o.End()
 }
 
 func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
@@ -59,7 +50,7 @@ func setProblem(set func(name, value string), wait int64) {
 // setRateLimit writes the headers through Fiber, so that a middleware in front can read them,
 // unless the handler has written its own.
 func (g *gate) setRateLimit(c *fiber.Ctx, key string, v *throttle.Verdict) {
-	if c.GetRespHeader(wire.RateLimitHeader) == "" && c.GetRespHeader(wire.RateLimitPolicyHeader) == "" {
+	if c.GetRespHeader(report.RateLimit) == "" && c.GetRespHeader(report.RateLimitPolicy) == "" {
 		g.partitions.setRateLimit(c.Set, key, v)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -23,7 +23,8 @@ func HTTP(limiter throttle.Limiter, key func(*http.Request) string) func(http.Ha
 			}
 			partitions.setRateLimit(w.Header().Set, counted, &v)
 			if !v.Allowed {
-				refuse(w, http.StatusTooManyRequests, wire.Wait(&v), refusal("requests", &v))
+				told := report.OfOne("requests", "these requests", "", &v)
+				refuse(w, http.StatusTooManyRequests, told.RetryAfter(), told.Refusal(nil))
 				return
 			}
 			next.ServeHTTP(w, r)

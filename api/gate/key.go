@@ -8,8 +8,8 @@ import (
 	"net/netip"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -52,7 +52,6 @@ func newPartitions() (p partitions) {
 func (p *partitions) setRateLimit(set func(name, value string), key string, v *throttle.Verdict) {
 	mac := hmac.New(sha256.New, p[:])
 	mac.Write([]byte(key))
-	limits := wire.Limits(v, string(mac.Sum(nil)[:8]))
-	set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
-	set(wire.RateLimitHeader, wire.RateLimit(limits))
+	told := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
+	told.Header(set)
 }

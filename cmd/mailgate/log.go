@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/wire"
 )
 
 // newLogHandler writes one line for each event.

@@ -29,51 +29,36 @@ func (o *Object) Float(name string, value float64) {
 }
 
 // Any adds a member that Encode writes.
-func (o *Object) Any(name string, value any) {
+func (o *Object) Any(name string, value any) { o.Raw(name, Encode(value)) }
+
+// Bool adds a member that is true or false.
+func (o *Object) Bool(name string, value bool) {
 	o.name(name)
-	*o = append(*o, Encode(value)...)
+	*o = strconv.AppendBool(*o, value)
 }
 
-// Verdict adds the members of a verdict.
-func (o *Object) Verdict(v *Verdict) {
-	o.orNull("rule", v.Rule)
-	o.orNull("limit", v.Limit)
-	o.Int("wait_ms", v.Wait)
-	o.String("retry_at", v.RetryAt)
-	o.String("server_time", v.ServerTime)
-	o.name("limits")
-	*o = append(*o, '[')
-	for i := range v.Limits {
-		if i > 0 {
-			*o = append(*o, ',')
-		}
-		o.limit(&v.Limits[i])
-	}
-	*o = append(*o, ']')
-	o.name("degraded")
-	*o = strconv.AppendBool(*o, v.Degraded)
-	if v.Countdown != "" {
-		o.String("countdown", v.Countdown)
-	}
-}
-
-func (o *Object) limit(l *Limit) {
-	inner := (*o)[len(*o):]
-	inner.String("name", l.Name)
-	inner.Int("limit", int64(l.Limit))
-	inner.Int("window_ms", l.Window)
-	inner.Int("remaining", int64(l.Remaining))
-	inner.Int("wait_ms", l.Wait)
-	*o = append(*o, inner.End()...)
-}
-
-func (o *Object) orNull(name string, value *string) {
-	if value != nil {
-		o.String(name, *value)
+// StringOrNull adds a member that is a string, or null in place of an empty one.
+func (o *Object) StringOrNull(name, value string) {
+	if value != "" {
+		o.String(name, value)
 		return
 	}
 	o.name(name)
 	*o = append(*o, "null"...)
+}
+
+// Raw adds a member that is JSON already.
+func (o *Object) Raw(name string, value []byte) {
+	o.name(name)
+	*o = append(*o, value...)
+}
+
+// Problem adds the members of every problem.
+func (o *Object) Problem(kind, title string, status int, detail string) {
+	o.String("type", kind)
+	o.String("title", title)
+	o.Int("status", int64(status))
+	o.String("detail", detail)
 }
 
 func (o *Object) name(name string) {
@@ -83,6 +68,9 @@ func (o *Object) name(name string) {
 	}
 	*o = append(append(append(*o, before, '"'), name...), '"', ':')
 }
+
+// Open returns an object of a text that Encode has made of a struct with a member, to add more to it.
+func Open(text []byte) Object { return text[:len(text)-1] }
 
 // End returns the object, which has a member.
 func (o Object) End() []byte { return append(o, '}') }

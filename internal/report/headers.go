@@ -1,0 +1,48 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/mailgate/mailgate/internal/wire"
+)
+
+// The headers of draft-ietf-httpapi-ratelimit.
+const (
+	RateLimit       = "RateLimit"
+	RateLimitPolicy = "RateLimit-Policy"
+)
+
+// Header sets the header fields of every answer with the report, if it has limits: "minute";q=1;w=60
+// and so on, and "minute";r=0;t=60. t is the seconds until r grows, and 0 where all of the limit
+// remains.
+func (r *Report) Header(set func(name, value string)) {
+	if len(r.Limits)+len(r.others) == 0 {
+		return
+	}
+	const room = 256 // that most values need at most
+	policy, state := make([]byte, 0, room), make([]byte, 0, room)
+	for _, all := range []Limits{r.Limits, r.others} {
+		for i := range all {
+			l := &all[i]
+			policy = l.appendItem(policy, ";q=", int64(l.Max), ";w=", wire.Seconds(l.Window))
+			state = l.appendItem(state, ";r=", int64(l.Remaining), ";t=", wire.Seconds(l.Refill))
+		}
+	}
+	set(RateLimitPolicy, string(policy))
+	set(RateLimit, string(state))
+}
+
+// appendItem adds an item to a list. pk tells a client that the limits of another mailbox are
+// others. The names of limits need no escapes.
+func (l *Limit) appendItem(b []byte, one string, first int64, two string, second int64) []byte {
+	if len(b) > 0 {
+		b = append(b, ", "...)
+	}
+	b = append(append(append(b, '"'), l.Name...), '"')
+	b = strconv.AppendInt(append(b, one...), first, 10)
+	b = strconv.AppendInt(append(b, two...), second, 10)
+	if l.pk != "" {
+		b = append(append(append(b, ";pk=:"...), l.pk...), ':')
+	}
+	return b
+}

@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Encode returns the JSON of a value, as it is: nothing is escaped for HTML, and what is not
+// UTF-8 becomes U+FFFD. It panics on a type that has none.
+func Encode(value any) []byte {
+	text, err := json.Marshal(value, lenient)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+
+// Time formats a time to the millisecond, in UTC.
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Seconds converts milliseconds to whole seconds for a header, rounded up so that a client that
+// waits is admitted.
+func Seconds(ms int64) int64 {
+	seconds := ms / 1000
+	if ms%1000 > 0 {
+		seconds++
+	}
+	return seconds
+}
+
+// Quota is the problem type of a reached limit. Ours begins the type of every other problem.
+const (
+	Quota = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	Ours  = "urn:mailgate:problem:"
+)
+
+// ProblemType is the media type of problems (RFC 9457).
+const ProblemType = "application/problem+json"
