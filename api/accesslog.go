@@ -3,14 +3,12 @@ package api
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/recovered"
 )
 
 // accessLog answers the errors of the handlers behind it, writes the request's log line and counts
@@ -20,7 +18,7 @@ func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 	r := s.begin(c)
 	defer func() {
 		if value := recover(); value != nil {
-			err = panicked(value)
+			err = recovered.From(value)
 		}
 		if err != nil {
 			err = s.fail(c, err)
@@ -32,20 +30,6 @@ func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 		s.finish(r)
 	}()
 	return c.Next()
-}
-
-// panicError is a panic. The stack is for the log.
-type panicError struct {
-	error
-	stack string
-}
-
-func panicked(value any) error {
-	err := fmt.Errorf("panic of a %T", value)
-	if known, ok := value.(runtime.Error); ok {
-		err = fmt.Errorf("panic: %w", known)
-	}
-	return panicError{err, string(debug.Stack())}
 }
 
 // record writes the request's log line and counts it.
@@ -92,8 +76,8 @@ func (r *request) describe(status int, took time.Duration) {
 	}
 	if r.cause != nil {
 		r.add("cause", r.cause.Error())
-		if broken, ok := errors.AsType[panicError](r.cause); ok {
-			r.add("stack", broken.stack)
+		if broken, ok := errors.AsType[recovered.Error](r.cause); ok {
+			r.add("stack", broken.Stack)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) runFallback(c *fiber.Ctx) error {
 	fasthttpadaptor.NewFastHTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if value := recover(); value != nil {
-				panics <- panicked(value)
+				panics <- recovered.From(value)
 			}
 		}()
 		s.with.Fallback.ServeHTTP(w, r.WithContext(s.open)) // the library's context ends too late

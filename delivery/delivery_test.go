@@ -17,6 +17,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -79,6 +80,7 @@ func (b *bench) count(result string) int {
 // fakeRelay ends in ways that no real relay does on demand.
 type fakeRelay struct {
 	begin, commit error
+	panics        string // the method that panics
 	aborted       int
 	committed     int
 }
@@ -87,11 +89,17 @@ func (f *fakeRelay) Begin(context.Context, address.Address, address.Address) (Tr
 	if f.begin != nil {
 		return nil, f.begin
 	}
+	if f.panics == "begin" {
+		panic("begin")
+	}
 	return f, nil
 }
 
 func (f *fakeRelay) Commit([]byte) (relay.Receipt, error) {
 	f.committed++
+	if f.panics == "commit" {
+		panic("commit")
+	}
 	return relay.Receipt{}, f.commit
 }
 
@@ -402,5 +410,65 @@ func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	exact, counted := must.Get(l.mailbox.Peek(t.Context(), "s"))(t), must.Get(l.all.Peek(t.Context(), "s"))(t)
 	if exact.Remaining() != 9 || counted.Remaining() != 8 {
 		t.Errorf("%d and %d remain", exact.Remaining(), counted.Remaining())
+	}
+}
+
+// A panic is a fault of the program: what certainly never left is refunded and its key is free, as
+// with any other, and what may have left stays charged and is answered.
+func TestSend_Panics_SettledAsFailed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		damage func(*bench, *Send, limiters)
+		used   string
+		keeps  bool
+	}{
+		"while it is charged": {func(_ *bench, _ *Send, l limiters) {
+			l.mailbox.On(func(_ context.Context, event, _ string) error {
+				if event == "taken" {
+					panic("taken")
+				}
+				return nil
+			})
+		}, "0 0 0", false},
+		"before the relay":    {func(_ *bench, q *Send, _ limiters) { q.Composer = nil }, "0 0 0", false},
+		"at the relay":        {func(b *bench, _ *Send, _ limiters) { b.relay.panics = "begin" }, "0 0 0", false},
+		"while it was handed": {func(b *bench, _ *Send, _ limiters) { b.relay.panics = "commit" }, "1 1 1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			q, l := b.send()
+			tt.damage(b, &q, l)
+			attempt, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+			must.OK(t, err)
+			_, err = attempt.Send(q)
+			l.mailbox.On(func(context.Context, string, string) error { return nil })
+			b.Close(t.Context()) // of refunds in the background
+			broken, told := errors.AsType[recovered.Error](err)
+			if kindOf(err) != Failed || attempt.Answered() != tt.keeps || l.used(t) != tt.used || !told || broken.Stack == "" {
+				t.Errorf("%v, keeps %t, used %s", err, attempt.Answered(), l.used(t))
+			}
+			attempt.Finish(idempotency.Answer{Status: 500})
+			next, replay, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+			if err != nil || tt.keeps != (replay != nil) || tt.keeps == (next != nil) {
+				t.Errorf("a retry is answered %v, %v, %v", next, replay, err)
+			}
+		})
+	}
+}
+
+// Quota that was refunded is counted so, even where the code cannot be revoked, which the log says.
+func TestRefund_CodeCannotBeRevoked_QuotaCountsAsRefunded(t *testing.T) {
+	b := newBench(t)
+	b.relay.begin = &relay.Error{Outcome: relay.Unavailable}
+	q, l := b.send()
+	store := &unheard{Store: keyed.Local(b.store.Table("codes"))}
+	b.Service.o.Codes = must.Get(verify.New(verify.Options{Store: store, Secret: bytes.Repeat([]byte("s"), 32)}))(t)
+	attempt := b.Attempt(t.Context(), "r")
+	q.Decided = func() { store.err = errAway } // after the code is issued
+	if _, err := attempt.Send(q); kindOf(err) != Unavailable || l.used(t) != "0 0 0" {
+		t.Fatalf("%v, used %s", err, l.used(t))
+	}
+	b.Close(t.Context())
+	if b.count(RefundDone) != 1 || b.count(RefundGivenUp) != 0 || !strings.Contains(b.log.String(), "a code could not be revoked") {
+		t.Errorf("%d done, %d given up; the log says\n%s", b.count(RefundDone), b.count(RefundGivenUp), b.log)
 	}
 }

@@ -43,8 +43,9 @@ type refunds struct {
 // the attempt's own, and a lease that has ended frees or answers nothing, so it is never too
 // late for a step.
 type refund struct {
-	release func(context.Context) error
-	whose   slog.Attr // a hash
+	release func(context.Context) error // of quota
+	revoke  func(context.Context) error // of a code
+	whose   slog.Attr                   // a hash
 	id      throttle.ID
 
 	attempt *Attempt // its key is freed, or answered, if it has one
@@ -54,18 +55,18 @@ type refund struct {
 // refund returns what is to be done for an attempt that sends nothing.
 func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 	r := &refund{attempt: a, id: a.id, whose: slog.String("mailbox", q.Mail.To.Hash())}
-	log, codes, code := a.service.o.Log, a.service.o.Codes, a.code
+	codes, code := a.service.o.Codes, a.code
+	if code != "" {
+		r.revoke = func(ctx context.Context) error { return codes.Revoke(ctx, recipient(q.Mail.To, q.Purpose), code) }
+	}
 	r.release = func(ctx context.Context) (err error) {
 		if owed, err = q.Rules.Release(ctx, owed); len(owed) > 0 {
 			return err
 		}
 		if err != nil { // of a counter, which must not be asked twice
-			log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
+			a.service.o.Log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
-		if code == "" {
-			return nil
-		}
-		return codes.Revoke(ctx, recipient(q.Mail.To, q.Purpose), code)
+		return nil
 	}
 	return r
 }
@@ -159,6 +160,12 @@ func (r *refunds) try(ctx context.Context, one *refund) error {
 		one.release = nil
 		r.o.Metrics.Refunds.WithLabelValues(RefundDone).Inc()
 	}
+	if one.revoke != nil {
+		if err := one.revoke(ctx); err != nil {
+			return err
+		}
+		one.revoke = nil
+	}
 	if one.attempt == nil || !one.attempt.keyed {
 		return nil
 	}
@@ -177,6 +184,10 @@ func (r *refunds) giveUp(one *refund, why error) {
 	if one.release != nil {
 		r.o.Metrics.Refunds.WithLabelValues(RefundGivenUp).Inc()
 		r.o.Log.Warn("quota could not be refunded, and stays charged until its windows end",
+			one.whose, "id", one.id.String(), "cause", why.Error())
+	}
+	if one.revoke != nil {
+		r.o.Log.Warn("a code could not be revoked, and stays valid until it expires, although its email never left",
 			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
 	if one.attempt != nil && one.attempt.keyed {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -41,28 +42,31 @@ func (a *Attempt) Send(q Send) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Decision.Delay > 0 {
-		q.decided()
-	}
-	var mail message.Message
-	err = a.service.wait(a.ctx, result.Decision.Delay)
-	if err == nil {
-		mail, err = a.compose(q, &result)
-	}
-	if err == nil {
-		if err = a.durable(a.ctx); err != nil {
-			err = throttle.Unavailable("keeping what was charged", err)
-		}
-	}
-	if err == nil {
-		q.decided()
-		err = a.mail(mail)
-	}
-	if err != nil {
+	if err := a.send(q, &result); err != nil {
 		return Result{}, a.settle(q, result, err)
 	}
 	a.move(answered)
 	return result, nil
+}
+
+// send sends an email that is charged. A panic is an error as any other, or its charge would stay.
+func (a *Attempt) send(q Send, result *Result) (err error) {
+	defer recovered.Into(&err)
+	if result.Decision.Delay > 0 {
+		q.decided()
+	}
+	if err := a.service.wait(a.ctx, result.Decision.Delay); err != nil {
+		return err
+	}
+	mail, err := a.compose(q, result)
+	if err != nil {
+		return err
+	}
+	if err := a.durable(a.ctx); err != nil {
+		return throttle.Unavailable("keeping what was charged", err)
+	}
+	q.decided()
+	return a.mail(mail)
 }
 
 func (q *Send) decided() {
@@ -81,7 +85,7 @@ func (a *Attempt) take(q Send) (Result, error) {
 		}
 	}
 	began := time.Now()
-	d, err := q.Rules.Take(a.ctx, q.Traits, a.id)
+	d, err := a.charge(q)
 	a.service.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	if err != nil {
 		return Result{}, a.notAdmitted(q, d.Charges, failure(err))
@@ -95,6 +99,16 @@ func (a *Attempt) take(q Send) (Result, error) {
 	a.move(charged)
 	a.charges = d.Charges
 	return Result{ID: a.id, Decision: d}, nil
+}
+
+// charge charges the rules. After a panic it is not known which of them are charged.
+func (a *Attempt) charge(q Send) (d rules.Decision, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			d.Charges, err = q.Rules.ExactCharges(q.Traits, a.id), recovered.From(value)
+		}
+	}()
+	return q.Rules.Take(a.ctx, q.Traits, a.id)
 }
 
 func (a *Attempt) notAdmitted(q Send, owed []rules.Charge, e *Error) error {

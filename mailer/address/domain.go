@@ -62,10 +62,19 @@ func checkLabels(domain string) Reason {
 	switch {
 	case len(labels) == 1:
 		return "domain-without-dot"
-	case strings.Trim(labels[len(labels)-1], "0123456789") == "":
+	case isNumber(labels[len(labels)-1]):
 		return "domain-numeric"
 	}
 	return ""
+}
+
+// isNumber reports whether a label is a number, which many programs take for a part of an IPv4
+// address, also in hexadecimal.
+func isNumber(label string) bool {
+	if digits, hex := strings.CutPrefix(label, "0x"); hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
 }
 
 // roundTrips reports whether every xn-- label of an ASCII domain decodes to a name that

@@ -167,7 +167,7 @@ func TestCompose_SecondEmail_SameAsFirst(t *testing.T) {
 		own["own/en/body.html"].Data = []byte(text + "<p>{{.Code}}")
 		kept := newComposer(t, "Acme <no-reply@acme.example>", own)
 		recipients := []string{"Alice@example.com", "a@b.example", "some_one.with-a.name@a-rather.long.example.com", "a+b@c.example", "a|b@c.example", "a@bücher.example"}
-		for i, code := range []string{"123456", "1234", "expression", "12345", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
+		for i, code := range []string{"123456", "1234", "expression", "expression1", "12345", "1mozBinding2", "abcDEF7", "12345678", "123456789", "1234567890", "12345678901", "ABCDEF012345"} {
 			request := sampleRequest(t)
 			request.Template, request.Code, request.To = "own", code, parse(t, recipients[i%len(recipients)])
 			first := must.Get(newComposer(t, "Acme <no-reply@acme.example>", own).Compose(request))(t)

@@ -50,9 +50,19 @@ type layoutKey struct {
 }
 
 // canKeep reports whether the email of a request differs from others in code and address alone,
-// and neither is changed where a template puts it, as some words are in a style.
+// and neither is changed where a template puts it. html/template lets no word that it takes for
+// code into a style; the shortest, expression, is longer than the letters of a code may be here.
 func (r Request) canKeep(t *template) bool {
-	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@") && strings.ContainsAny(r.Code, "0123456789")
+	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@") && letters(r.Code) < len("expression")
+}
+
+func letters(code string) (n int) {
+	for _, c := range code {
+		if c > '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // kept returns the layout that is kept for a request, or nil.

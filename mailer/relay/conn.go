@@ -230,12 +230,25 @@ func (c *conn) close() {
 	_ = c.socket.Close()
 }
 
-// quit says QUIT and closes. No email depends on it, so the answer is not waited for.
+// quit says QUIT and closes; a broken connection is only closed. No email depends on it, so the
+// answer is not waited for.
 func (c *conn) quit() {
+	if c.state == broken {
+		c.close()
+		return
+	}
 	if c.socket.SetDeadline(time.Now().Add(time.Second)) == nil {
 		_ = c.say("QUIT")
 	}
 	_ = c.stream.Close()
+}
+
+// part closes a connection after a failure. A relay that answered may still listen, and is told.
+func (c *conn) part(failure *Error) {
+	if failure.Reply != nil {
+		_ = c.say("QUIT")
+	}
+	c.close()
 }
 
 // extensions is what EHLO offered, as far as it matters here.

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -26,10 +27,10 @@ func (c *conn) login() *Error {
 	switch {
 	case slices.Contains(c.offers.auth, "PLAIN"):
 		both := encode([]byte("\x00" + login.user + "\x00" + login.password))
-		return c.tell(atOnce("PLAIN", both), both)
+		return c.tell(atOnce("PLAIN", both), login.password, both)
 	case slices.Contains(c.offers.auth, "LOGIN"):
 		user, password := encode([]byte(login.user)), encode([]byte(login.password))
-		return c.tell([]string{"AUTH LOGIN", user, password}, user, password)
+		return c.tell([]string{"AUTH LOGIN", user, password}, login.password, password)
 	}
 	return c.lost(StepAUTH, errNoAUTH)
 }
@@ -72,8 +73,8 @@ func (c *conn) loginByToken(user string) *Error {
 }
 
 // tell says the lines of a login, each after the one before was answered 334. The text of a
-// refusal is dropped if it has the start of a secret in it, since some servers repeat a line
-// that they refuse.
+// refusal is dropped if it has a secret in it, or the first characters of a long one, since some
+// servers repeat what they refuse, or as much of it as they have read.
 func (c *conn) tell(lines []string, secrets ...string) *Error {
 	for i, line := range lines {
 		code, err := c.ask(line)
@@ -87,7 +88,7 @@ func (c *conn) tell(lines []string, secrets ...string) *Error {
 		}
 		failure := c.refused(StepAUTH, code)
 		for _, secret := range secrets {
-			if strings.Contains(failure.Reply.Message, secret[:min(len(secret), 12)]) {
+			if bytes.Contains(c.in.text, []byte(secret[:min(len(secret), 12)])) {
 				failure.Reply.Message = ""
 			}
 		}

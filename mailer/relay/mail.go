@@ -54,8 +54,9 @@ func (c *conn) begin(from, to address.Address) (first *Error) {
 }
 
 // hear reads the reply to a command before the text and returns a failure unless it is the
-// one hoped for. A 4xx to MAIL or DATA on a kept connection may be about that connection
-// alone, as "452 4.4.5 Maximum number of messages per session exceeded" is.
+// one hoped for. On a kept connection, a refusal of MAIL or a 4xx to DATA may be about that
+// connection alone, as "452 4.4.5 Maximum number of messages per session exceeded" and
+// "554 idle timeout" are.
 func (c *conn) hear(step Step) *Error {
 	code, err := c.in.next()
 	switch {
@@ -63,7 +64,7 @@ func (c *conn) hear(step Step) *Error {
 		return c.lost(step, err)
 	case step == StepDATA && code == 354, step != StepDATA && code/100 == 2:
 		return nil
-	case code == 421, code/100 < 4, step == StepRSET, c.kept && code/100 == 4 && step != StepRCPT:
+	case code == 421, code/100 < 4, step == StepRSET, c.kept && (step == StepMAIL || step == StepDATA && code/100 == 4):
 		c.state = broken
 	}
 	return c.refused(step, code)

@@ -123,26 +123,23 @@ func (p *pool) serve() {
 // release returns the slot of take, or the connection that was dialed in it.
 // A sound one is kept; with nil, or one that is broken, only the slot is free again.
 func (p *pool) release(c *conn, domain string) {
+	keep := c != nil && c.state != broken && (c.most == 0 || c.mails < c.most)
+	if c != nil && !keep {
+		c.quit() // before a relay is asked for another, and without the lock: it may not read this
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inUse[domain]--; p.inUse[domain] == 0 {
 		delete(p.inUse, domain)
 	}
 	switch {
-	case c == nil:
+	case !keep:
 		p.open--
-	case c.state == broken:
-		c.close()
-		p.open--
-	case c.most > 0 && c.mails >= c.most:
-		c.quit()
-		p.open--
+	case c.kept:
+		c.idle.Reset(p.options.limits.Idle)
+		p.idle = append(p.idle, c)
 	default:
-		if c.kept {
-			c.idle.Reset(p.options.limits.Idle)
-		} else {
-			c.kept, c.idle = true, time.AfterFunc(p.options.limits.Idle, func() { p.expire(c) })
-		}
+		c.kept, c.idle = true, time.AfterFunc(p.options.limits.Idle, func() { p.expire(c) })
 		p.idle = append(p.idle, c)
 	}
 	p.serve()
@@ -154,8 +151,11 @@ func (p *pool) expire(c *conn) {
 	defer p.mu.Unlock()
 	if i := slices.Index(p.idle, c); i >= 0 {
 		p.idle = slices.Delete(p.idle, i, i+1)
+		p.mu.Unlock()
 		c.quit()
+		p.mu.Lock()
 		p.open--
+		p.serve()
 	}
 }
 
@@ -176,12 +176,13 @@ func (p *pool) limitReached() bool {
 // close ends the connections, none of which is in use.
 func (p *pool) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.idle {
+	idle := p.idle
+	p.open, p.idle = 0, nil
+	p.mu.Unlock()
+	for _, c := range idle {
 		c.idle.Stop()
 		c.quit()
 	}
-	p.open, p.idle = 0, nil
 }
 
 func (p *pool) counts() (open, idle, waiting int) {

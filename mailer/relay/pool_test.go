@@ -53,16 +53,17 @@ func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
 func TestKeptConnection_Dead_Replaced(t *testing.T) {
 	t.Parallel()
 	for step, kinds := range map[fault.Step][]fault.Kind{
-		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent},
-		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Temporary},
+		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent, fault.Expelling},
+		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Temporary, fault.Expelling},
 		fault.RCPT: {fault.HangUp, fault.Leaving},
 		fault.DATA: {fault.HangUp, fault.Leaving, fault.Temporary},
 	} {
-		for _, kind := range kinds {
-			t.Run(string(step)+"/"+string(kind), func(t *testing.T) {
+		for i := range 2 * len(kinds) {
+			kind, alone := kinds[i/2], i%2 == 1
+			t.Run(fmt.Sprintf("%s/%s/NoPipelining=%t", step, kind, alone), func(t *testing.T) {
 				t.Parallel()
-				script := fault.Script{At: step, Kind: kind, Times: 1}
-				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
+				script := fault.Script{At: step, Kind: kind, Times: 1, NoPipelining: alone}
+				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example", NoPipelining: alone})
 				o := facing(script, ample)
 				o.Breaker.Failures = 1
 				r := newRelays(t, o, plain(s))

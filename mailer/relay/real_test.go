@@ -120,10 +120,10 @@ func TestExim_Refusals_Outcomes(t *testing.T) {
 		t.Errorf("delivered were %q", mails)
 	}
 	closeRelays(t, relays)
-	servertest.Eventually(t, "two connections, as Exim is not sent more than ten over one, end with QUIT", func() bool {
+	servertest.Eventually(t, "three connections end with QUIT: Exim is not sent more than ten emails over one, and another is tried when it refuses MAIL", func() bool {
 		log := server.Log()
 		return strings.Count(log, "(TCP/IP connection count") == strings.Count(log, "closed by QUIT") &&
-			strings.Count(log, "(localhost) [127.0.0.1] closed by QUIT") == 2
+			strings.Count(log, "(localhost) [127.0.0.1] closed by QUIT") == 3
 	})
 }
 

@@ -99,7 +99,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 		{NoSTARTTLS: true}, {NoAUTH: true},
 		{At: fault.EHLO, Kind: fault.Permanent}, {At: fault.EHLO, Kind: fault.Permanent, After: 1}, // on TLS
 		{At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true}, {At: fault.AUTH, Kind: fault.Echo, LoginOnly: true},
-		{At: fault.AUTH, Kind: fault.Echo}, {At: fault.Handshake, Kind: fault.Silence},
+		{At: fault.AUTH, Kind: fault.Echo}, {At: fault.AUTH, Kind: fault.Tell}, {At: fault.AUTH, Kind: fault.Tell, LoginOnly: true}, {At: fault.Handshake, Kind: fault.Silence},
 		{At: fault.Handshake, Kind: fault.Reset}, {At: fault.Handshake, Kind: fault.Garbage},
 	}
 	for kind := range atRCPT {

@@ -124,7 +124,7 @@ func (tx *Tx) open() (failure *Error) {
 		if failure == nil || !kept.stale(failure) || tx.budget.tooLate() {
 			return failure
 		}
-		kept.close()
+		kept.part(failure)
 	}
 	if tx.conn, failure = tx.relay.dial(tx.budget); failure != nil {
 		return failure

@@ -40,7 +40,9 @@ const (
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
 	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
+	Tell      Kind = "tell"       // at AUTH: 535 5.7.8, with the password in plain
 	Leaving   Kind = "421"        // and the connection closes
+	Expelling Kind = "554"        // and the connection closes, as of one that was idle
 	HangUp    Kind = "hang-up"    // the connection closes without an answer
 	Reset     Kind = "reset"      // the connection is reset
 	Drip      Kind = "drip"       // the right answer, an octet now and then

@@ -169,6 +169,13 @@ func (s *session) challenge(text string) error {
 	return err
 }
 
+// password returns what the last line says as an answer to AUTH, decoded.
+func (s *session) password() string {
+	words := strings.Fields(s.heard)
+	decoded, _ := base64.StdEncoding.DecodeString(words[len(words)-1]) // what cannot be decoded is no password
+	return string(decoded[bytes.LastIndexByte(decoded, 0)+1:])
+}
+
 func (s *session) rcpt(rest string) (err error) {
 	const right = "250 2.1.5 recipient ok"
 	_, script := s.server.due("")
@@ -256,6 +263,8 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return s.say(right)
 	case Echo:
 		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
+	case Tell:
+		return errors.Join(s.say("535 5.7.8 wrong password: "+s.password()), errRefused)
 	case Challenge:
 		if err := s.challenge("334 " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401","schemes":"bearer"}`))); err != nil {
 			return err
@@ -266,6 +275,9 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return errors.Join(s.say("535 5.7.8 not with this token"), errRefused)
 	case Leaving:
 		s.say("421 4.3.2 shutting down")
+		return errOver
+	case Expelling:
+		s.say("554 5.4.7 idle for too long")
 		return errOver
 	case HangUp:
 		return errOver

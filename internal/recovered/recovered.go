@@ -1,0 +1,31 @@
+// Package recovered makes errors of panics.
+package recovered
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Error is a panic. Its text leaves out the value of the panic, which may hold anything, unless that
+// is an error of the runtime. The stack is for the log.
+type Error struct {
+	error
+	Stack string
+}
+
+// Into recovers a panic and makes it the error of a function that defers this.
+func Into(err *error) {
+	if value := recover(); value != nil {
+		*err = From(value)
+	}
+}
+
+// From returns the error of a value that recover returned, with the stack of the panic.
+func From(value any) error {
+	err := fmt.Errorf("panic of a %T", value)
+	if known, ok := value.(runtime.Error); ok {
+		err = fmt.Errorf("panic: %w", known)
+	}
+	return Error{err, string(debug.Stack())}
+}
