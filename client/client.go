@@ -100,10 +100,15 @@ const maxBody = 1 << 20
 
 // try makes a request once. Anything but a complete 200 is an error.
 func (c *Client) try(ctx context.Context, r request, body []byte, complete func(*answer) bool) (*answer, error) {
-	// On a kept connection that breaks, net/http tries a new one, and its error is of that
-	// attempt alone.
-	var written atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }})
+	// Only a connection carries a request. When a kept one breaks, net/http tries a new one, and
+	// its error is of that attempt alone. A transport that traces nothing may have sent it.
+	var connected, written atomic.Bool
+	connected.Store(true)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { connected.Store(false) },
+		GotConn:      func(httptrace.GotConnInfo) { connected.Store(true) },
+		WroteHeaders: func() { written.Store(true) },
+	})
 	request, err := c.request(ctx, r, body)
 	if err != nil {
 		return nil, err
@@ -112,7 +117,7 @@ func (c *Client) try(ctx context.Context, r request, body []byte, complete func(
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	response, err := direct.Do(request)
 	if err != nil {
-		return nil, newNetworkError(err, written.Load())
+		return nil, newNetworkError(err, connected.Load() || written.Load())
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))

@@ -3,6 +3,11 @@ package client_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -135,6 +140,28 @@ func TestErrors_HostileAnswers_ShowNoKeyAndNoAddress(t *testing.T) {
 	}
 	if _, err := client.New("http://x", key+"\n"); err == nil || strings.Contains(err.Error(), key) {
 		t.Errorf("key with a line end: %v", err)
+	}
+}
+
+// A connection that never became one has carried nothing, whatever ended it.
+func TestCall_HandshakeFails_IsCertainAndRetried(t *testing.T) {
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+	plain := play(t, reply{200, sentBody, ""})
+	for name, url := range map[string]string{"untrusted": untrusted.URL, "no TLS": strings.Replace(plain.URL, "http:", "https:", 1)} {
+		for call, do := range calls {
+			c, dialled := newClient(t, url), 0
+			dial := (&net.Dialer{}).DialContext
+			c.HTTP.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dialled++
+				return dial(ctx, network, addr)
+			}
+			if got := outcome(do(t.Context(), c, "a@example.com")); got != "network" || dialled != 4 {
+				t.Errorf("%s, %s: %s after %d connections, want network after 4", name, call, got, dialled)
+			}
+		}
 	}
 }
 

@@ -115,8 +115,7 @@ func newNetworkError(err error, sent bool) *NetworkError {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	op, ok := errors.AsType[*net.OpError](err)
-	return &NetworkError{Err: err, sent: sent || !ok || op.Op != "dial"}
+	return &NetworkError{Err: err, sent: sent}
 }
 
 func (e *NetworkError) Error() string {

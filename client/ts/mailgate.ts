@@ -52,7 +52,7 @@ export interface NoAnswer { type: "urn:mailgate:client:no-answer"; reason: strin
 export interface OtherAnswer { type: "urn:mailgate:client:other-answer"; status: number }
 
 export interface Options {
-  /** The secret of an API key. None for a local server without keys. */
+  /** The secret of an API key. Leave it out for a local server without keys: undefined or empty is an error. */
   key?: string | undefined;
   /** How often a request is made at most. 4. */
   attempts?: number | undefined;
@@ -78,13 +78,15 @@ export class Mailgate {
   readonly #limits: { attempts: number; timeoutMs: number; maxPauseMs: number };
 
   /** The URL is that of the server, which may have a path. */
-  constructor(url: string, { key, attempts = 4, timeoutMs = 20_000, maxPauseMs = 5_000 }: Options = {}) {
+  constructor(url: string, options: Options = {}) {
+    const { key, attempts = 4, timeoutMs = 20_000, maxPauseMs = 5_000 } = options;
     const parsed = URL.canParse(url) ? new URL(url) : undefined;
     if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.username || parsed.password || /[?#]/.test(url)) {
       throw new TypeError("mailgate: the URL must be http:// or https:// with a host and at most a path");
     }
     if (!(attempts >= 1 && timeoutMs >= 1 && timeoutMs <= 1e9 && maxPauseMs >= 0 && maxPauseMs <= 1e9)) throw new TypeError("mailgate: an option is out of range");
-    if (key) {
+    if ("key" in options) { // a variable that is not set must not become a request without a key
+      if (!key) throw new TypeError("mailgate: the key is empty");
       if (!visible.test(key)) throw new TypeError("mailgate: the key contains an invalid character");
       this.#headers.authorization = "Bearer " + key;
     }
@@ -124,7 +126,7 @@ export class Mailgate {
   }
 
   async #do<O>(request: Request, signal: AbortSignal | undefined, complete: (answer: Json) => boolean): Promise<Result<O>> {
-    const body = request.body === undefined ? null : JSON.stringify(ordered(request.body)); // under one key only the same bytes are the same send
+    const body = request.body === undefined ? null : JSON.stringify(request.body, ordered); // under one key only the same bytes are the same send
     const { attempts, maxPauseMs } = this.#limits;
     let uncertain = false;
     for (let attempt = 1; ; attempt++) {
@@ -220,18 +222,19 @@ function mayHaveActed({ reads, mail }: Request, reply: Reply): boolean {
   return reply.status === 200 || reply.status >= 500 || reply.kind === "idempotency-in-flight";
 }
 
-/** Whether a request without an answer may have reached a server. */
-const sent = ({ reason }: Reply) => !["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"].includes(reason);
+/** Whether a request without an answer may have reached a server: not if there was no connection, or its handshake failed. */
+const sent = ({ reason }: Reply) => !noConnection.test(reason);
+const noConnection = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|ERR_SSL_WRONG_VERSION_NUMBER|ERR_TLS_CERT_.*|CERT_.*|.*_SELF_SIGNED_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/;
 
 /** Whether an answer tells what became of all attempts under its key. */
 function settles({ ours, json, kind }: Reply): boolean {
   return ours && (kind === "recipient-rejected" || kind === "delivery-unknown" || (json.type === limitReached && json.degraded !== true));
 }
 
-/** The value with the members of all objects in one order. */
-function ordered(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, member]) => [name, ordered(member)]));
+/** For JSON.stringify: the members of all objects in one order. */
+function ordered(_name: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** A part of a path. An empty one, or dots, would lead to another path. */
