@@ -40,6 +40,7 @@ func loadContract() *contract {
 	if err != nil {
 		panic(err)
 	}
+	allowNull(root)
 	c := &contract{doc: node{"#", resolved(root, root)}, compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()
@@ -49,6 +50,23 @@ func loadContract() *contract {
 		panic(err)
 	}
 	return c
+}
+
+// allowNull makes JSON Schema of what OpenAPI 3.0 says in its own way.
+func allowNull(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if value["nullable"] == true {
+			value["type"] = []any{value["type"], "null"}
+		}
+		for _, member := range value {
+			allowNull(member)
+		}
+	case []any:
+		for _, member := range value {
+			allowNull(member)
+		}
+	}
 }
 
 // resolved is a value with what its references refer to in their node.
@@ -358,6 +376,19 @@ func TestContract_Values_AreNotCut(t *testing.T) {
 	for _, member := range regexp.MustCompile(`"([^"]*)": ?null`).FindAllSubmatch(text, -1) {
 		if name := string(member[1]); name != "rule" && name != "limit" { // of an example
 			t.Errorf("%q has no value", name)
+		}
+	}
+}
+
+// Generators read OpenAPI 3.0, and linters want to know which operations need a key.
+func TestContract_Form_SuitsGenerators(t *testing.T) {
+	text := string(must.Get(yaml.YAMLToJSON(mailgate.OpenAPI))(t))
+	if !strings.HasPrefix(text, `{"openapi": "3.0.`) || !strings.Contains(text, `"security": []`) {
+		t.Errorf("it begins with %.400s", text)
+	}
+	for _, later := range []string{`"type": [`, `"const":`, `"propertyNames":`, `"null"`} {
+		if strings.Contains(text, later) {
+			t.Errorf("OpenAPI 3.0 does not know %s", later)
 		}
 	}
 }

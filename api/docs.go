@@ -20,6 +20,15 @@ func (s *Server) showContract(c *fiber.Ctx) error {
 	return respondRaw(c, "application/yaml", s.with.OpenAPI)
 }
 
+// showContractJSON serves the same for generators that cannot read all of YAML.
+func (s *Server) showContractJSON(c *fiber.Ctx) error {
+	body, err := s.contractJSON()
+	if err != nil {
+		return err
+	}
+	return respondRaw(c, "application/json", body)
+}
+
 // showDocs serves openapi.yaml as a page that can send requests.
 func (s *Server) showDocs(c *fiber.Ctx) error {
 	body, err := s.docs()

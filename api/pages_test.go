@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/web"
@@ -51,6 +54,11 @@ func TestReady_States_Answers(t *testing.T) {
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
 	r.do("GET", "/openapi.yaml", "", "").reads(t, string(mailgate.OpenAPI))
+	var fromYAML, fromJSON any
+	must.Have(0, errors.Join(yaml.Unmarshal(mailgate.OpenAPI, &fromYAML), json.Unmarshal([]byte(r.do("GET", "/openapi.json", "", "").text), &fromJSON)))
+	if same := must.Have(json.Marshal(fromYAML)); !bytes.Equal(same, must.Have(json.Marshal(fromJSON))) {
+		t.Error("/openapi.json is another document")
+	}
 	got := r.do("GET", "/docs", "", "")
 	got.is(t, 200, "")
 	got.carries(t, map[string]string{"Content-Security-Policy": r.do("GET", "/admin", "", "").header.Get("Content-Security-Policy")})

@@ -28,6 +28,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/livez", public, s.showLive).Name("livez")
 	app.Get("/readyz", public, s.showReady).Name("readyz")
 	app.Get("/openapi.yaml", public, s.showContract).Name("openapi")
+	app.Get("/openapi.json", public, s.showContractJSON).Name("openapi")
 	app.Get("/docs", public, s.showDocs).Name("docs")
 	app.Get("/countdown/:token", countdowns, public, s.showCountdown).Name("countdown")
 	app.Get("/countdown.js", public, s.serveScript).Name("countdown-script")

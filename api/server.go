@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-playground/validator/v10"
+	"github.com/goccy/go-yaml"
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
@@ -25,8 +26,9 @@ type Server struct {
 	metrics  *metrics
 	delivery *delivery.Service
 	validate *validator.Validate
-	docs     func() ([]byte, error)
 	console  []byte
+
+	docs, contractJSON func() ([]byte, error)
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
@@ -63,7 +65,8 @@ const (
 func New(o Options) (s *Server, err error) {
 	s = &Server{
 		with: o, began: o.Now(), callers: newCallers(o.APIKeys, max(1, o.MaxConnections/4)), operators: newCaller(0), exposition: newExposition(),
-		docs: sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
+		docs:         sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
+		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
 	}
 	s.keyless.most = keylessShare(o)
 	if err := s.useSecret(); err != nil {

@@ -47,7 +47,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	const wrongKey = "the-key-of-nothing"
 	type ask struct{ method, path, key, body string }
 	asks := []ask{
-		{"GET", "/docs", "", ""}, {"GET", "/openapi.yaml", "", ""}, {"GET", "/livez", "", ""}, {"GET", "/readyz", "", ""},
+		{"GET", "/docs", "", ""}, {"GET", "/openapi.yaml", "", ""}, {"GET", "/openapi.json", "", ""}, {"GET", "/livez", "", ""}, {"GET", "/readyz", "", ""},
 		{"GET", "/countdown/abc", "", ""}, {"GET", "/countdown.js", "", ""}, {"GET", "/countdown.d.ts", "", ""},
 		{"GET", "/admin", "", ""}, {"GET", "/admin/console/console.js", "", ""}, {"GET", "/nothing", "", ""}, {"OPTIONS", "/countdown/abc", "", ""},
 		{"POST", "/send-code", wrongKey, `{"email":"a@example.com"}`}, {"GET", "/admin/figures", wrongKey, ""},

@@ -72,7 +72,8 @@ func readContract(text []byte) (c contract, err error) {
 		return c, fmt.Errorf("reading openapi.yaml: %w", err)
 	}
 	info := top.get("info")
-	c = contract{Title: info.text("title"), Summary: info.text("summary"), Description: info.text("description")}
+	c = contract{Title: info.text("title")}
+	c.Summary, c.Description, _ = strings.Cut(info.text("description"), "\n\n")
 	for _, tag := range top.get("tags").list() {
 		c.Groups = append(c.Groups, &group{Name: tag.text("name"), Description: tag.text("description")})
 	}
@@ -160,22 +161,18 @@ func readFields(schema node) (fields []field) {
 }
 
 func typeOf(schema node) string {
-	kind := schema.get("type")
+	kind, values := schema.text("type"), schema.get("enum").list()
 	switch {
-	case len(kind.list()) > 0:
-		var names []string
-		for _, one := range kind.list() {
-			names = append(names, one.string())
-		}
-		return strings.Join(names, " or ")
-	case kind.string() == "array":
+	case schema.text("nullable") == "true":
+		return kind + " or null"
+	case kind == "array":
 		return "list"
 	case schema.text("format") == "date-time":
 		return "time"
-	case kind.string() == "string" && schema.text("const") != "":
-		return `"` + schema.text("const") + `"`
+	case kind == "string" && len(values) == 1:
+		return `"` + values[0].string() + `"`
 	}
-	return kind.string()
+	return kind
 }
 
 func readExamples(media node) (examples []example, err error) {

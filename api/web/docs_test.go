@@ -114,7 +114,7 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 
 // What the page says is escaped, and a contract that cannot be read is an error.
 func TestDocs_Contract_IsEscapedOrRefused(t *testing.T) {
-	text := "info: {title: mailgate, summary: <x>, description: \"`<a>`\"}"
+	text := "info: {title: mailgate, description: \"<x>\\n\\n`<a>`\"}"
 	if page, err := web.Docs([]byte(text), "1.2.3<x>"); err != nil || strings.Contains(string(page), "<x>") || !strings.Contains(string(page), "<code>&lt;a&gt;</code>") {
 		t.Errorf("%v\n%s", err, page)
 	}

@@ -457,6 +457,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document as JSON
+         * @description For generators, without anchors.
+         */
+        get: operations["contractAsJSON"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/": {
         parameters: {
             query?: never;
@@ -507,7 +527,7 @@ export interface components {
             locale?: string;
             /** @description The visitor's IP address. Without it no rule by client_ip applies. */
             client_ip?: string;
-            /** @description Values for the template, one line each. */
+            /** @description Values for the template, one line each, named with letters, digits and `_`. */
             data?: {
                 [key: string]: string;
             };
@@ -526,7 +546,7 @@ export interface components {
             email: string;
         };
         Verified: {
-            /** @constant */
+            /** @enum {boolean} */
             verified: true;
         };
         Remaining: {
@@ -642,7 +662,7 @@ export interface components {
         /** @description Identifies the send or take, also in the log. */
         Id: string;
         Sent: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
-            /** @constant */
+            /** @enum {string} */
             status: "sent";
             id: components["schemas"]["Id"];
             message_id: string;
@@ -792,15 +812,15 @@ export interface components {
             detail: string;
         };
         Problem: components["schemas"]["ProblemCore"] & {
-            /** @enum {unknown} */
+            /** @enum {string} */
             type: "urn:mailgate:problem:bad-request" | "urn:mailgate:problem:unauthorized" | "urn:mailgate:problem:forbidden" | "urn:mailgate:problem:not-found" | "urn:mailgate:problem:unknown-action" | "urn:mailgate:problem:unknown-rule" | "urn:mailgate:problem:unknown-countdown" | "urn:mailgate:problem:method-not-allowed" | "urn:mailgate:problem:method-unknown" | "urn:mailgate:problem:request-timeout" | "urn:mailgate:problem:header-too-large" | "urn:mailgate:problem:body-too-large" | "urn:mailgate:problem:idempotency-in-flight" | "urn:mailgate:problem:trial-in-progress" | "urn:mailgate:problem:code-expired" | "urn:mailgate:problem:relay-unavailable" | "urn:mailgate:problem:store-unavailable" | "urn:mailgate:problem:busy" | "urn:mailgate:problem:not-ready" | "urn:mailgate:problem:internal";
         };
         Mismatch: components["schemas"]["ProblemCore"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "urn:mailgate:problem:idempotency-mismatch";
         };
         Invalid: components["schemas"]["ProblemCore"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "urn:mailgate:problem:invalid";
             /** @description One for each invalid field. The reason is for programs, the detail for people. */
             errors: {
@@ -810,7 +830,7 @@ export interface components {
             }[];
         };
         RecipientRejected: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "urn:mailgate:problem:recipient-rejected";
             id: components["schemas"]["Id"];
             /** @description The relay's reply. */
@@ -822,13 +842,15 @@ export interface components {
             };
         };
         CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "urn:mailgate:problem:code-incorrect";
             /** Format: int64 */
             guesses_left: number;
         };
+        SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
+        VerifyUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "https://iana.org/assignments/http-problem-types#quota-exceeded";
             /** @description A rule, an action, guesses, lookups or countdowns. */
             rule: string;
@@ -839,7 +861,7 @@ export interface components {
             "violated-policies": string[];
         };
         DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
-            /** @constant */
+            /** @enum {string} */
             type: "urn:mailgate:problem:delivery-unknown";
             /** @description Left out if another server charged the send. */
             id?: components["schemas"]["Id"];
@@ -1024,7 +1046,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
+                    "application/problem+json": components["schemas"]["SendUnprocessable"];
                 };
             };
             /** @description A rule refused the email. Refused requests do not prolong the wait. */
@@ -1103,7 +1125,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
+                    "application/problem+json": components["schemas"]["VerifyUnprocessable"];
                 };
             };
             /** @description No guesses are left. The code was not checked. */
@@ -1815,6 +1837,27 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    contractAsJSON: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
                 };
             };
             default: components["responses"]["Other"];
