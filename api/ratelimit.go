@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
@@ -36,7 +37,7 @@ func (s *Server) bound(name, whose string, by throttle.Limiter, key func(*reques
 			return c.Next()
 		}
 		of := key(requestOf(c))
-		v, err := by.Take(c.UserContext(), of, throttle.NewID())
+		v, _, err := gate.Take(c.UserContext(), by, of)
 		if err != nil {
 			return err
 		}

@@ -2,17 +2,17 @@ package gate
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
+func (g *gate[C]) refuse(c C, v throttle.Verdict) error {
 	told := report.OfOne(g.Name, "these requests", "", &v)
-	return problem(c, fiber.StatusTooManyRequests, told.RetryAfter(), told.Refusal(nil))
+	return problem(exchangeOf(c), http.StatusTooManyRequests, told.RetryAfter(), told.Refusal(nil))
 }
 
 // retry is after how many milliseconds a request that could not be counted can be repeated.
@@ -20,37 +20,18 @@ const retry = 1000
 
 // Failed answers with a problem of status 503 that does not show the error. It is the default of
 // Options.Failed; one that logs the error can return this.
-func Failed(c *fiber.Ctx, err error) error {
-	return problem(c, fiber.StatusServiceUnavailable, retry, unavailable(err))
-}
-
-// unavailable returns the body of a 503.
-func unavailable(err error) []byte {
-	var o wire.Object
+func Failed[C Request](c C, err error) error {
+	kind, title, detail := "store-unavailable", "Storage unavailable", "Whether this request may be let through cannot be decided now."
 	if errors.Is(err, ErrQueue) {
-		o.Problem(wire.Ours+"busy", "Too many requests waiting", fiber.StatusServiceUnavailable, "This request has waited in a queue until its time was over.")
-		return o.End()
+		kind, title, detail = "busy", "Too many requests waiting", "This request has waited in a queue until its time was over."
 	}
-	o.Problem(wire.Ours+"store-unavailable", "Storage unavailable", fiber.StatusServiceUnavailable,
-		"Whether this request may be let through cannot be decided now.")
-	return o.End()
+	var o wire.Object
+	o.Problem(wire.Ours+kind, title, http.StatusServiceUnavailable, detail)
+	return problem(exchangeOf(c), http.StatusServiceUnavailable, retry, o.End())
 }
 
-func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
-	setProblem(c.Set, wait)
-	return c.Status(status).Send(body)
-}
-
-func setProblem(set func(name, value string), wait int64) {
-	set(fiber.HeaderCacheControl, "no-store")
-	set(fiber.HeaderRetryAfter, strconv.FormatInt(wire.Seconds(wait), 10))
-	set(fiber.HeaderContentType, wire.ProblemType)
-}
-
-// setRateLimit writes the headers through Fiber, so that a middleware in front can read them,
-// unless the handler has written its own.
-func (g *gate) setRateLimit(c *fiber.Ctx, key string, v *throttle.Verdict) {
-	if c.GetRespHeader(report.RateLimit) == "" && c.GetRespHeader(report.RateLimitPolicy) == "" {
-		g.partitions.setRateLimit(c.Set, key, v)
-	}
+func problem(x exchange, status int, wait int64, body []byte) error {
+	x.set([2]string{"Cache-Control", "no-store"}, [2]string{"Retry-After", strconv.FormatInt(wire.Seconds(wait), 10)},
+		[2]string{"Content-Type", wire.ProblemType})
+	return x.answer(status, body)
 }

@@ -1,9 +1,9 @@
-// Package gate is a middleware, for Fiber v2 and for net/http, that limits requests by visitor, or
-// by another key, with a throttle.Limiter.
+// Package gate is a middleware, for Fiber v2 ([Fiber]) and for net/http ([HTTP]), that limits requests
+// by visitor, or by another key, with a throttle.Limiter. Both do the same.
 //
 //	limit, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: time.Minute}, 60)
 //	...
-//	protect, err := gate.New(gate.Options{Limiter: local.New(store.Table("requests"), limit)})
+//	protect, err := gate.Fiber(gate.Options[*fiber.Ctx]{Limiter: local.New(store.Table("requests"), limit)})
 //	...
 //	app.Post("/login", protect, login)
 //
@@ -19,12 +19,13 @@
 // A request that the second gate refuses has been counted by the first. To change that, let
 // the first refund it:
 //
-//	gate.Options{Limiter: perAddress, Release: func(status int) bool { return status == 429 }}
+//	gate.Options[*fiber.Ctx]{Limiter: perAddress, Release: func(status int) bool { return status == 429 }}
 //
 // # A queue
 //
 // With a LeakyBucket a request is held back for the verdict's Delay, or until its context ends.
-// Fiber v2 ends none, so set a deadline in front, which also holds for the handler:
+// Fiber v2 ends none, so set a deadline in front, which also holds for the handler; net/http ends it
+// when the client has gone:
 //
 //	app.Use(func(c *fiber.Ctx) error {
 //		ctx, cancel := context.WithTimeout(c.UserContext(), 2*time.Second)

@@ -28,7 +28,7 @@ func Example() {
 	}
 	defer store.Close()
 	limiter := local.New(store.Table("guesses"), minute)
-	guesses, err := gate.New(gate.Options{
+	guesses, err := gate.Fiber(gate.Options[*fiber.Ctx]{
 		Limiter: limiter,
 		Key:     func(c *fiber.Ctx) string { return c.Query("user") },
 		Release: func(status int) bool { return status < 400 },

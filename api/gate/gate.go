@@ -11,91 +11,117 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
+// Request is how a request is shown to the functions of Options: in Fiber, or in net/http.
+type Request interface{ *fiber.Ctx | *Exchange }
+
 // Options say what to count, and what to answer. Only Limiter is required.
-type Options struct {
-	// Limiter decides. With a LeakyBucket requests are held back, and need a deadline: see
-	// [ErrQueue].
+type Options[C Request] struct {
+	// Limiter decides. With a LeakyBucket requests are held back: see [ErrQueue].
 	Limiter throttle.Limiter
 	// Name is the "rule" of answers. The default is "requests".
 	Name string
 	// Key returns what a request is counted by. Where it is nil or returns nothing, that is the
 	// address of the connection, of IPv6 its first 64 bits. No forwarded header is trusted:
 	// behind a proxy, read the header here. The limiter's own keys are [KeyOf] and [KeyOfPeer].
-	Key func(*fiber.Ctx) string
+	Key func(C) string
 	// Release reports whether a request that the handler has answered with this status is
-	// refunded, such as status < 400 for a sign-in form that counts failures only. An error
-	// of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of the app
-	// makes of it, and a panic is 500. The default is never.
+	// refunded, such as status < 400 for a sign-in form that counts failures only. A panic is
+	// 500. So is an error of a Fiber handler that is no *fiber.Error, whatever an ErrorHandler of
+	// the app makes of it. The default is never.
 	Release func(status int) bool
 	// Refuse answers a refused request. The default is a problem of status 429.
-	Refuse func(*fiber.Ctx, throttle.Verdict) error
+	Refuse func(C, throttle.Verdict) error
 	// Failed answers when the limiter has failed, or the request's context ended while it was
 	// held back, which is an [ErrQueue]; it may call Next to admit the request. What may have
 	// been charged is refunded before the call, if that takes less than a second. The default
 	// is [Failed].
-	Failed func(*fiber.Ctx, error) error
+	Failed func(C, error) error
 }
 
-// New makes the middleware. Routes that use it are counted together.
-func New(o Options) (fiber.Handler, error) {
+// exchange is a request and its answer, as the gate needs them.
+type exchange interface {
+	context() context.Context
+	// peer returns the limiter's key for the address of the connection.
+	peer() string
+	// set sets header fields of the answer, each a name and a value.
+	set(fields ...[2]string)
+	// answer writes the answer.
+	answer(status int, body []byte) error
+	// next calls the handler, and ends with the status of its answer just before that can be sent.
+	// own reports whether the handler has written RateLimit fields of its own.
+	next(ends func(status int, own bool)) error
+}
+
+func exchangeOf[C Request](c C) exchange {
+	if c, ok := any(c).(*fiber.Ctx); ok {
+		return onFiber{c}
+	}
+	return any(c).(*Exchange)
+}
+
+type gate[C Request] struct{ Options[C] }
+
+func newGate[C Request](o Options[C]) (*gate[C], error) {
 	if o.Limiter == nil {
 		return nil, errors.New("gate: Limiter is missing")
 	}
-	o.Name = cmp.Or(o.Name, "requests")
-	g := &gate{o, newPartitions()}
+	g := &gate[C]{o}
+	g.Name = cmp.Or(o.Name, "requests")
 	if g.Refuse == nil {
 		g.Refuse = g.refuse
 	}
 	if g.Failed == nil {
-		g.Failed = Failed
+		g.Failed = Failed[C]
 	}
-	return g.handle, nil
+	return g, nil
 }
 
-type gate struct {
-	Options
-	partitions partitions
-}
-
-func (g *gate) handle(c *fiber.Ctx) error {
-	key, id := g.key(c), throttle.NewID()
-	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
+func (g *gate[C]) handle(c C) error {
+	x := exchangeOf(c)
+	key, ctx := g.key(c, x), x.context()
+	verdict, taken, err := Take(ctx, g.Limiter, key)
 	if err != nil {
-		g.refund(c.UserContext(), key, throttle.Admission{ID: id}) // a counter does not know ids
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
-		g.setRateLimit(c, key, &verdict)
+		x.set(headers(key, &verdict)...)
 		return g.Refuse(c, verdict)
 	}
-	taken := throttle.Admission{ID: id, At: verdict.At}
-	if err := hold(c.UserContext(), verdict.Delay); err != nil {
-		g.refund(c.UserContext(), key, taken)
+	if err := hold(ctx, verdict.Delay); err != nil {
+		refund(ctx, g.Limiter, key, taken)
 		return g.Failed(c, err)
 	}
-	verdict, err = g.next(c, key, taken, verdict)
-	g.setRateLimit(c, key, &verdict)
-	return err
-}
-
-// next calls the handler, and refunds the request if its answer does not count. A panic
-// reaches the middleware that recovers it.
-func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict throttle.Verdict) (after throttle.Verdict, err error) {
-	if g.Release == nil {
-		return verdict, c.Next()
-	}
-	ctx, status := c.UserContext(), fiber.StatusInternalServerError
-	after = verdict
-	defer func() {
-		if g.Release(status) && g.refund(ctx, key, taken) {
-			if v, err := g.Limiter.Peek(ctx, key); err == nil {
-				after = v
+	return x.next(func(status int, own bool) {
+		if g.Release != nil && g.Release(status) && refund(ctx, g.Limiter, key, taken) {
+			if after, err := g.Limiter.Peek(ctx, key); err == nil {
+				verdict = after
 			}
 		}
-	}()
-	err = c.Next()
-	status = statusOf(c, err)
-	return after, err
+		if !own {
+			x.set(headers(key, &verdict)...)
+		}
+	})
+}
+
+func (g *gate[C]) key(c C, x exchange) string {
+	if g.Key != nil {
+		if name := g.Key(c); name != "" {
+			return KeyOf(name)
+		}
+	}
+	return x.peer()
+}
+
+// Take counts one under a key. What a Take that failed may have counted is refunded at once, or not at
+// all; a counter, which knows no ids, does not refund it.
+func Take(ctx context.Context, limiter throttle.Limiter, key string) (throttle.Verdict, throttle.Admission, error) {
+	taken := throttle.Admission{ID: throttle.NewID()}
+	verdict, err := limiter.Take(ctx, key, taken.ID)
+	if err != nil {
+		refund(ctx, limiter, key, taken)
+	}
+	taken.At = verdict.At
+	return verdict, taken, err
 }
 
 // refundTimeout bounds how long an answer waits for the refund of its request.
@@ -104,10 +130,10 @@ const refundTimeout = time.Second
 // refund releases a request, also after its own time, and reports whether that is done.
 // The answer waits for it, so that the next request is not refused because of it. If it fails
 // the request has counted.
-func (g *gate) refund(ctx context.Context, key string, taken throttle.Admission) bool {
+func refund(ctx context.Context, limiter throttle.Limiter, key string, taken throttle.Admission) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
-	released, err := g.Limiter.Release(ctx, key, taken)
+	released, err := limiter.Release(ctx, key, taken)
 	return err == nil && released
 }
 
@@ -129,16 +155,4 @@ func hold(ctx context.Context, delay int64) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrQueue, ctx.Err())
 	}
-}
-
-// statusOf returns the status that the answer will have: an error's is only written after the
-// last middleware.
-func statusOf(c *fiber.Ctx, err error) int {
-	if err == nil {
-		return c.Response().StatusCode()
-	}
-	if known, ok := errors.AsType[*fiber.Error](err); ok {
-		return known.Code
-	}
-	return fiber.StatusInternalServerError
 }

@@ -40,16 +40,16 @@ type site struct {
 }
 
 // open puts a handler behind the gate, which admits two requests a minute.
-func open(t *testing.T, change func(*gate.Options), handler fiber.Handler, front ...any) *site {
+func open(t *testing.T, change func(*gate.Options[*fiber.Ctx]), handler fiber.Handler, front ...any) *site {
 	t.Helper()
 	s := &site{t: t, app: fiber.New()}
 	s.clock.Store(noon)
 	s.limiter = apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), s.clock.Load)
-	o := gate.Options{Limiter: s.limiter}
+	o := gate.Options[*fiber.Ctx]{Limiter: s.limiter}
 	if change != nil {
 		change(&o)
 	}
-	protect := must.Get(gate.New(o))(t)
+	protect := must.Get(gate.Fiber(o))(t)
 	if handler == nil {
 		handler = func(c *fiber.Ctx) error { return c.SendString("through") }
 	}
@@ -91,7 +91,9 @@ func (s *site) remaining() int {
 	return must.Get(s.limiter.Peek(context.Background(), here))(s.t).Remaining()
 }
 
-func byHeader(o *gate.Options) { o.Key = func(c *fiber.Ctx) string { return c.Get("X-Key") } }
+func byHeader(o *gate.Options[*fiber.Ctx]) {
+	o.Key = func(c *fiber.Ctx) string { return c.Get("X-Key") }
+}
 
 // Two are let through and the third is not, to the letter.
 func TestNew_ThirdRequest_Is429(t *testing.T) {
@@ -147,7 +149,7 @@ func TestNew_Keys_AreCountedApart(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	for _, tt := range []struct {
 		name        string
-		options     func(*gate.Options)
+		options     func(*gate.Options[*fiber.Ctx])
 		first, then string // two by the first reach the limit
 		status      int    // of one by then
 		key         string // of the first
@@ -161,8 +163,8 @@ func TestNew_Keys_AreCountedApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, tt.options, nil)
 			one := partitionOf(t, s.ask(tt.first).header)
-			if again := partitionOf(t, s.ask(tt.first).header); again != one || partitionOf(t, open(t, tt.options, nil).ask(tt.first).header) == one {
-				t.Errorf("partition %s and then %s, or a secret for all", one, again)
+			if again, second := partitionOf(t, s.ask(tt.first).header), partitionOf(t, open(t, tt.options, nil).ask(tt.first).header); again != one || second != one {
+				t.Errorf("one caller has the partitions %s, %s and, at another gate, %s", one, again, second)
 			}
 			then := s.ask(tt.then)
 			then.is(t, tt.status, "")
@@ -206,7 +208,7 @@ func TestRelease_ByStatus_GivesBack(t *testing.T) {
 		{"a panic", func(*fiber.Ctx) error { panic("broken") }, 500, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status < 400 } }, tt.handler)
+			s := open(t, func(o *gate.Options[*fiber.Ctx]) { o.Release = func(status int) bool { return status < 400 } }, tt.handler)
 			header, remaining := `"minute";r=2;t=0`, 2
 			if !tt.freed {
 				header, remaining = `"minute";r=1;t=60`, 1
@@ -223,7 +225,7 @@ func TestRelease_ByStatus_GivesBack(t *testing.T) {
 }
 
 func TestRefuse_Given_Answers(t *testing.T) {
-	s := open(t, func(o *gate.Options) {
+	s := open(t, func(o *gate.Options[*fiber.Ctx]) {
 		o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
 			return c.Status(418).SendString(fmt.Sprint(v.Limit, " ", v.Wait))
 		}
@@ -238,8 +240,8 @@ func TestRefuse_Given_Answers(t *testing.T) {
 }
 
 // faulty puts a hook before the options' limiter.
-func faulty(hook throttletest.Hook) func(*gate.Options) {
-	return func(o *gate.Options) {
+func faulty(hook throttletest.Hook) func(*gate.Options[*fiber.Ctx]) {
+	return func(o *gate.Options[*fiber.Ctx]) {
 		f := &throttletest.Faulty{Historian: o.Limiter.(throttle.Historian)}
 		f.On(hook)
 		o.Limiter = f
@@ -271,7 +273,7 @@ func TestFailed_LimiterFails_Is503(t *testing.T) {
 		t.Errorf("answered %s", got.text)
 	}
 	var told error
-	s = open(t, func(o *gate.Options) {
+	s = open(t, func(o *gate.Options[*fiber.Ctx]) {
 		broken(o)
 		o.Failed = func(c *fiber.Ctx, err error) error { told = err; return c.Next() }
 	}, nil)
@@ -300,7 +302,7 @@ func TestRelease_LimiterFails_HasCounted(t *testing.T) {
 		{"a take fails and its release hangs", tiers, fails("taken", true), 503, "", 1},
 	} {
 		limiter := apitest.Limiter(tt.algorithm, nil)
-		s := open(t, func(o *gate.Options) {
+		s := open(t, func(o *gate.Options[*fiber.Ctx]) {
 			o.Limiter, o.Release = limiter, func(status int) bool { return status == 200 }
 			faulty(tt.hook)(o)
 		}, nil)
@@ -322,7 +324,7 @@ func queue(t *testing.T, window time.Duration, waiting int) throttle.Limiter {
 func TestNew_Queue_HoldsBack(t *testing.T) {
 	const apart = 30 * time.Millisecond
 	let := make(chan time.Time, 3)
-	s := open(t, func(o *gate.Options) { o.Limiter = queue(t, apart, 2) }, func(*fiber.Ctx) error { let <- time.Now(); return nil })
+	s := open(t, func(o *gate.Options[*fiber.Ctx]) { o.Limiter = queue(t, apart, 2) }, func(*fiber.Ctx) error { let <- time.Now(); return nil })
 	began := time.Now()
 	var all sync.WaitGroup
 	for range 3 {
@@ -339,7 +341,7 @@ func TestNew_Queue_HoldsBack(t *testing.T) {
 
 // A deadline in front of the gate ends the wait, and the slot in the queue is free again.
 func TestNew_DeadlineInQueue_Is503(t *testing.T) {
-	s := open(t, func(o *gate.Options) { o.Limiter = queue(t, time.Hour, 1) }, nil, func(c *fiber.Ctx) error {
+	s := open(t, func(o *gate.Options[*fiber.Ctx]) { o.Limiter = queue(t, time.Hour, 1) }, nil, func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), 10*time.Millisecond)
 		defer cancel()
 		c.SetUserContext(ctx)
@@ -357,9 +359,9 @@ func TestNew_DeadlineInQueue_Is503(t *testing.T) {
 // What the second gate of a route refuses, the first refunds if it is told to.
 func TestNew_TwoGates_FirstGivesBack(t *testing.T) {
 	for given, want := range map[bool]int{true: 8, false: 7} {
-		second := must.Get(gate.New(gate.Options{Limiter: apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), nil), Name: "inner"}))(t)
+		second := must.Get(gate.Fiber(gate.Options[*fiber.Ctx]{Limiter: apitest.Limiter(throttletest.Policy(t, "minute=2/60s"), nil), Name: "inner"}))(t)
 		outer := apitest.Limiter(throttletest.Policy(t, "minute=10/60s"), nil)
-		s := open(t, func(o *gate.Options) {
+		s := open(t, func(o *gate.Options[*fiber.Ctx]) {
 			o.Limiter = outer
 			o.Release = func(status int) bool { return given && status == 429 }
 		}, second)

@@ -4,10 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"net"
 	"net/netip"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
@@ -26,32 +24,15 @@ func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(addre
 
 func peerKey(address string) string { return "peer " + address }
 
-// key returns what a request is counted by.
-func (g *gate) key(c *fiber.Ctx) string {
-	if g.Key != nil {
-		if name := g.Key(c); name != "" {
-			return KeyOf(name)
-		}
-	}
-	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
-		return KeyOfPeer(tcp.AddrPort().Addr())
-	}
-	return peerKey(c.Context().RemoteAddr().String())
-}
+// partitions is the secret of the partition keys in the RateLimit headers, the same for all gates of a
+// process: one caller has one key.
+var partitions = []byte(rand.Text())
 
-// partitions is the secret of the partition keys in the RateLimit headers.
-type partitions [32]byte
-
-func newPartitions() (p partitions) {
-	_, _ = rand.Read(p[:]) // never fails
-	return p
-}
-
-// setRateLimit sets the headers by the Set of a request in Fiber or net/http. Their pk is a short
-// hash of the key.
-func (p *partitions) setRateLimit(set func(name, value string), key string, v *throttle.Verdict) {
-	mac := hmac.New(sha256.New, p[:])
+// headers returns the RateLimit header fields. Their pk is a short hash of the key.
+func headers(key string, v *throttle.Verdict) (fields [][2]string) {
+	mac := hmac.New(sha256.New, partitions)
 	mac.Write([]byte(key))
 	told := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
-	told.Header(set)
+	told.Header(func(name, value string) { fields = append(fields, [2]string{name, value}) })
+	return fields
 }
