@@ -50,7 +50,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	}
 	wrong := s.check(r, &body)
 	r.mailbox = r.parsed.address
-	wrong = append(wrong, checkMail(r.live.Composer, s.draft(r, &body))...)
+	wrong = append(wrong, s.checkMail(r, &body)...)
 	if key != "" {
 		return s.sendOnce(c, key, &body, wrong)
 	}
@@ -69,51 +69,23 @@ func (r *request) mail(body *sendBody) message.Request {
 	return mail
 }
 
-// draft returns the email that a body asks for, with valid values for what is unknown or invalid yet.
-func (s *Server) draft(r *request, body *sendBody) message.Request {
+// issuedCode has the form of a code that is issued.
+const issuedCode = "000000"
+
+// checkMail asks the composer what is wrong with an email.
+func (s *Server) checkMail(r *request, body *sendBody) (wrong []fieldProblem) {
 	mail := r.mail(body)
-	mail.ID = checkID
-	if mail.To.IsZero() {
-		mail.To = checkTo
-	}
 	if body.Code == nil {
-		mail.Code, mail.ExpiresInMS = checkCode, s.with.Codes.Lifetime()
+		mail.Code, mail.ExpiresInMS = issuedCode, s.with.Codes.Lifetime()
 	}
-	return mail
-}
-
-// Valid values to check the other fields of an email with.
-const (
-	checkID   = "AAAAAAAA"
-	checkCode = "000000"
-)
-
-var checkTo, _ = address.Parse("recipient@example.com", address.Identity{})
-
-// checkMail asks the composer what is wrong with an email. It names one field at a time, so each is
-// given a valid value, and the composer is asked again.
-func checkMail(composer *message.Composer, mail message.Request) (wrong []fieldProblem) {
-	for {
-		err, ok := errors.AsType[*message.Error](composer.Check(mail))
-		if !ok || hasField(wrong, err.Field) {
-			return wrong
-		}
+	for _, err := range r.live.Composer.Check(mail) {
 		reason := "invalid"
 		if err.Field == "template" {
 			reason = "unknown"
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
-		switch err.Field {
-		case "code":
-			mail.Code = checkCode
-		case "template":
-			mail.Template = ""
-		case "data":
-			mail.Data = nil
-		default:
-			return wrong
-		}
 	}
+	return wrong
 }
 
 func hasField(wrong []fieldProblem, name string) bool {

@@ -46,11 +46,35 @@ func TestCheck_UnsuitableField_Named(t *testing.T) {
 	}
 }
 
+// Each wrong field is named at once, and what the template makes of the others is checked too.
+func TestCheck_SeveralWrong_AllNamed(t *testing.T) {
+	composer := newComposer(t, "no-reply@acme.example", own("{{.Data.name}}", "{{.Code}}", "<p>{{.Code}}"))
+	for want, r := range map[string]message.Request{
+		"code template data": {Code: "1", Template: "nope", Data: manyValues(17)},
+		"code data":          {Code: "1", Template: "own"},
+		"data":               {Code: "123456", Template: "own", Data: map[string]string{"name": strings.Repeat("x", 201)}},
+		"template":           {Code: "123456", Template: "nope"},
+		"":                   {Code: "123456", Template: "own", Data: map[string]string{"name": "Ann"}},
+	} {
+		var named []string
+		for _, wrong := range composer.Check(r) {
+			named = append(named, wrong.Field)
+		}
+		if got := strings.Join(named, " "); got != want {
+			t.Errorf("%q are named, want %q", got, want)
+		}
+	}
+}
+
 // checkRefused checks that Check and Compose both name this field, or neither refuses for "".
 func checkRefused(t *testing.T, composer *message.Composer, request message.Request, field string) {
 	t.Helper()
 	_, composed := composer.Compose(request)
-	for how, err := range map[string]error{"Check": composer.Check(request), "Compose": composed} {
+	checked := error(nil)
+	if wrong := composer.Check(request); len(wrong) > 0 {
+		checked = wrong[0]
+	}
+	for how, err := range map[string]error{"Check": checked, "Compose": composed} {
 		refusal, refused := errors.AsType[*message.Error](err)
 		switch {
 		case field == "" && err != nil:

@@ -57,23 +57,42 @@ func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
 // Templates returns the names of the templates, sorted.
 func (c *Composer) Templates() []string { return slices.Sorted(maps.Keys(c.templates.byName)) }
 
-// Check reports whether Compose would take the request, so that a bad field costs the
-// mailbox nothing. The error is an *Error.
-func (c *Composer) Check(r Request) error {
-	t, err := r.check(c.templates)
-	if err != nil {
-		return err
+// Check returns what Compose would refuse in a request, one error for each field, so that a bad field
+// costs the mailbox nothing. The recipient may be unknown.
+func (c *Composer) Check(r Request) []*Error {
+	t, wrong := r.check(c.templates)
+	if len(wrong) > 0 && (t == nil || wrong[len(wrong)-1].Field == "data") {
+		return wrong // there is nothing to fill in
 	}
+	if len(wrong) > 0 {
+		r.Code = sampleCode
+	}
+	if r.To.IsZero() {
+		r.To = sampleTo
+	}
+	if err := c.suits(t, r); err != nil {
+		wrong = append(wrong, err)
+	}
+	return wrong
+}
+
+// Valid values to check the other fields of an email with.
+const sampleCode = "000000"
+
+var sampleTo, _ = address.Parse("recipient@example.com", address.Identity{})
+
+// suits reports whether the template can be filled in for a request.
+func (c *Composer) suits(t *template, r Request) *Error {
 	if l := c.kept(t, r); l != nil {
 		return r.checkSubject(r.values().in(l.subject))
 	}
-	_, err = c.fill(t, r, r.values())
+	_, err := c.fill(t, r, r.values())
 	return err
 }
 
 // fill fills in the template, and names the field that is at fault where the result
 // cannot be sent.
-func (c *Composer) fill(t *template, r Request, v values) (content, error) {
+func (c *Composer) fill(t *template, r Request, v values) (content, *Error) {
 	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.from.Name, Data: r.Data}, r.ExpiresInMS)
 	if key := missingKey(err); key != "" {
 		return content{}, &Error{"data", "lacks " + key + ", which the template needs"}
@@ -87,12 +106,13 @@ func (c *Composer) fill(t *template, r Request, v values) (content, error) {
 // Compose makes the email: multipart/alternative, text before HTML. If a field of the request
 // is invalid, the error is an *Error.
 func (c *Composer) Compose(r Request) (Message, error) {
-	t, err := r.check(c.templates)
-	if err != nil {
-		return Message{}, err
+	t, wrong := r.check(c.templates)
+	if len(wrong) > 0 {
+		return Message{}, wrong[0]
 	}
 	l := c.kept(t, r)
 	if l == nil {
+		var err error
 		if l, err = c.newLayout(t, r); err != nil {
 			return Message{}, err
 		}
@@ -108,6 +128,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	head := make([]byte, 0, l.size+1024)
 	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
 	head = append(head, c.fromLine...)
+	var err error
 	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(subject)}, {"Message-ID", id}} {
 		if head, err = appendHeader(head, header[0], header[1]); err != nil {
 			return Message{}, fmt.Errorf("composing the email: %w", err)

@@ -100,9 +100,9 @@ var (
 // layOut has the library put the two parts together. Its header block is left out, since it has
 // headers in random order and splits a sender's name at a comma.
 func (c *Composer) layOut(t *template, r Request, v values) (*layout, error) {
-	filled, err := c.fill(t, r, v)
-	if err != nil {
-		return nil, err
+	filled, wrong := c.fill(t, r, v)
+	if wrong != nil {
+		return nil, wrong
 	}
 	mail := email.Email{
 		Text: filled.text,

@@ -36,31 +36,37 @@ type Request struct {
 	NowMS int64
 }
 
-// check checks every field that comes from outside and finds the template.
-func (r Request) check(templates *Templates) (*template, error) {
+// check checks each field that comes from outside by itself, and finds the template.
+func (r Request) check(templates *Templates) (t *template, wrong []*Error) {
 	if len(r.Code) < minCode || len(r.Code) > maxCode || !isWord(r.Code, "") {
-		return nil, &Error{"code", "must be 4 to 12 of 0-9, A-Z and a-z"}
+		wrong = append(wrong, &Error{"code", "must be 4 to 12 of 0-9, A-Z and a-z"})
 	}
-	t := templates.find(r.Template, r.Locale)
-	if t == nil {
-		return nil, &Error{"template", "is unknown; known are " + strings.Join(slices.Sorted(maps.Keys(templates.byName)), ", ")}
+	if t = templates.find(r.Template, r.Locale); t == nil {
+		wrong = append(wrong, &Error{"template", "is unknown; known are " + strings.Join(slices.Sorted(maps.Keys(templates.byName)), ", ")})
 	}
-	if len(r.Data) > maxData {
-		return nil, &Error{"data", "has more than 16 values"}
+	if problem := dataProblem(r.Data); problem != "" {
+		wrong = append(wrong, &Error{"data", problem})
 	}
-	for key, value := range r.Data {
+	return t, wrong
+}
+
+func dataProblem(data map[string]string) string {
+	if len(data) > maxData {
+		return "has more than 16 values"
+	}
+	for key, value := range data {
 		if key == "" || len(key) > maxDataKey || !isWord(key, "_") || '0' <= key[0] && key[0] <= '9' {
-			return nil, &Error{"data", "has a name that is not letters, digits and _, up to 64 of them, with no digit first"}
+			return "has a name that is not letters, digits and _, up to 64 of them, with no digit first"
 		}
 		if problem := plainTextProblem(value, maxDataValue); problem != "" {
-			return nil, &Error{"data", "has a value that " + problem}
+			return "has a value that " + problem
 		}
 	}
-	return t, nil
+	return ""
 }
 
 // checkSubject refuses a request that makes an unsuitable subject.
-func (r Request) checkSubject(subject string) error {
+func (r Request) checkSubject(subject string) *Error {
 	if problem := subjectProblem(subject); problem != "" {
 		return &Error{r.variable(), "makes a subject that " + problem}
 	}
@@ -83,7 +89,7 @@ func isWord(text, marks string) bool {
 	})
 }
 
-// Error is the error of Check and Compose. It holds no value of the request.
+// Error says what is wrong with one field. It holds no value of the request.
 type Error struct {
 	Field  string // as in the HTTP contract: "code", "data", "email", or "template" of one that is unknown
 	Reason string // finishes the sentence that the field begins

@@ -25,8 +25,17 @@ var templateFiles = []string{subjectFile, textFile, bodyFile, expiresFile}
 // maxTemplateFile bounds one file. Mail providers clip emails of more than about 100 KB.
 const maxTemplateFile = 128 << 10
 
-// sources is the text of each file by name/locale, then file.
-type sources map[string]map[string]string
+// sources is what was read, by name and normal locale, as in code/pt-br.
+type sources map[string]*source
+
+// source is one template in one locale.
+type source struct {
+	path  string // as the operator wrote it: code/pt_BR
+	files map[string]file
+}
+
+// file is one file of a template. Its path is for errors.
+type file struct{ path, text string }
 
 // read adds the templates of a file system over those that are there. Anything that is not
 // part of a template is an error, since it is most likely a misspelt file.
@@ -52,13 +61,15 @@ func (s sources) read(files fs.FS) error {
 
 func (s sources) readLocale(files fs.FS, path, into string) error {
 	if s[into] == nil {
-		s[into] = map[string]string{}
+		s[into] = &source{files: map[string]file{}}
 	}
-	return each(files, path, func(file string) (err error) {
-		if !slices.Contains(templateFiles, file) {
-			return fmt.Errorf("%s/%s: not one of %s", path, file, strings.Join(templateFiles, ", "))
+	s[into].path = path
+	return each(files, path, func(name string) error {
+		if !slices.Contains(templateFiles, name) {
+			return fmt.Errorf("%s/%s: not one of %s", path, name, strings.Join(templateFiles, ", "))
 		}
-		s[into][file], err = readTemplateFile(files, path+"/"+file)
+		text, err := readTemplateFile(files, path+"/"+name)
+		s[into].files[name] = file{path + "/" + name, text}
 		return err
 	})
 }
@@ -109,17 +120,17 @@ func readTemplateFile(files fs.FS, path string) (string, error) {
 // inheritExpiry gives a locale without expires.txt the one of the template "code" in its
 // language.
 func (s sources) inheritExpiry() {
-	words := map[string]string{} // of "code", by locale
-	for path, files := range s {
-		if locale, ok := strings.CutPrefix(path, DefaultTemplate+"/"); ok && files[expiresFile] != "" {
-			words[locale] = files[expiresFile]
+	words := map[string]file{} // of "code", by locale
+	for path, from := range s {
+		if locale, ok := strings.CutPrefix(path, DefaultTemplate+"/"); ok && from.files[expiresFile].text != "" {
+			words[locale] = from.files[expiresFile]
 		}
 	}
-	for path, files := range s {
+	for path, to := range s {
 		_, locale, _ := strings.Cut(path, "/")
-		text, found := words[nearestLocale(words, locale, "")]
-		if _, ok := files[expiresFile]; !ok && found {
-			files[expiresFile] = text
+		inherited, found := words[nearestLocale(words, locale, "")]
+		if _, ok := to.files[expiresFile]; !ok && found {
+			to.files[expiresFile] = inherited
 		}
 	}
 }
@@ -135,8 +146,14 @@ func (s sources) locales(of string) (all []string) {
 	return all
 }
 
-// digest hashes all files; fmt prints maps in order.
-func (s sources) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", s)) }
+// digest hashes all files.
+func (s sources) digest() [sha256.Size]byte {
+	texts := map[string]map[string]file{}
+	for path, from := range s {
+		texts[path] = from.files
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q", texts)) // fmt prints maps in order
+}
 
 // plainPathError formats path and cause as the other errors here.
 func plainPathError(err error) error {

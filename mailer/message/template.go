@@ -31,7 +31,6 @@ type Templates struct {
 
 // template is one name in one locale: four files.
 type template struct {
-	path                   string // name/locale
 	subject, text, expires *texttemplate.Template
 	body                   *htmltemplate.Template
 	// plain says that code and address are shown as they are and decide nothing.
@@ -76,30 +75,31 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 			}
 			t.byName[name] = map[string]*template{}
 		}
-		if t.byName[name][locale], err = parseTemplate(path, sources[path]); err != nil {
+		if t.byName[name][locale], err = parseTemplate(sources[path]); err != nil {
 			return nil, templateError(err)
 		}
 	}
 	return t, t.try("Example")
 }
 
-func parseTemplate(path string, files map[string]string) (*template, error) {
+func parseTemplate(from *source) (*template, error) {
 	var all string
-	for _, file := range templateFiles {
-		text, ok := files[file]
+	for _, name := range templateFiles {
+		file, ok := from.files[name]
 		if !ok {
-			return nil, fmt.Errorf("%s/%s: missing", path, file)
+			return nil, fmt.Errorf("%s/%s: missing", from.path, name)
 		}
-		all += text + "\n"
+		all += file.text + "\n"
 	}
 	var err error
-	text := func(file string) *texttemplate.Template {
-		parsed, failed := texttemplate.New(path + "/" + file).Option("missingkey=error").Parse(files[file])
+	text := func(name string) *texttemplate.Template {
+		file := from.files[name]
+		parsed, failed := texttemplate.New(file.path).Option("missingkey=error").Parse(file.text)
 		err = errors.Join(err, failed)
 		return parsed
 	}
-	t := &template{path: path, subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
-	body, failed := htmltemplate.New(path + "/" + bodyFile).Option("missingkey=error").Parse(files[bodyFile])
+	t := &template{subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
+	body, failed := htmltemplate.New(from.files[bodyFile].path).Option("missingkey=error").Parse(from.files[bodyFile].text)
 	t.body = body
 	t.plain = !strings.Contains(shownAsIs.Replace(all), ".Code") && !strings.Contains(shownAsIs.Replace(all), ".Email")
 	return t, errors.Join(err, failed)
@@ -148,11 +148,11 @@ func (t *template) try(sender string) error {
 			return err
 		}
 		if problem := subjectProblem(out.subject); problem != "" {
-			return fmt.Errorf("%s/%s: %s", t.path, subjectFile, problem)
+			return fmt.Errorf("%s: %s", t.subject.Name(), problem)
 		}
-		for file, text := range map[string][]byte{textFile: out.text, bodyFile: out.html} {
+		for file, text := range map[string][]byte{t.text.Name(): out.text, t.body.Name(): out.html} {
 			if !bytes.Contains(text, []byte(sample.Code)) {
-				return fmt.Errorf("%s/%s: does not show {{.Code}}", t.path, file)
+				return fmt.Errorf("%s: does not show {{.Code}}", file)
 			}
 		}
 	}

@@ -124,6 +124,9 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"one locale twice", files("code/pt-BR/text.txt", "x", "code/pt_br/text.txt", "x"), "code/pt_br: the same locale as code/pt-BR"},
 		{"a file is missing", files("invite/en/text.txt", "{{.Code}}", "invite/en/subject.txt", "x"), "invite/en/body.html: missing"},
 		{"no words for an expiry", files("code/de/text.txt", "{{.Code}}", "code/de/subject.txt", "x", "code/de/body.html", "{{.Code}}"), "code/de/expires.txt: missing"},
+		{"a locale as it was written", files("code/pt_BR/text.txt", "{{.Cod}}", "code/pt_BR/subject.txt", "x", "code/pt_BR/body.html", "{{.Code}}", "code/pt_BR/expires.txt", "x"), "code/pt_BR/text.txt:1:"},
+		{"a file missing there", files("code/pt_BR/text.txt", "{{.Code}}"), "code/pt_BR/subject.txt: missing"},
+		{"inherited words", files("alert/en/text.txt", "{{.Code}}", "alert/en/subject.txt", "x", "alert/en/body.html", "{{.Code}}", "code/en/expires.txt", "{{.Oops}}"), "code/en/expires.txt:1:"},
 		{"no default locale", files("invite/zh/text.txt", "{{.Code}}"), `invite: no "en", the default locale`},
 		{"no directory", os.DirFS("testdata/no-such-directory"), ".: "},
 		{"huge file", invite("invite/en/text.txt", strings.Repeat("a", 129<<10)), "invite/en/text.txt: longer than 128 KiB"},
@@ -172,8 +175,8 @@ func TestCheck_DataInEveryConstruct_Required(t *testing.T) {
 	request.Template, request.Data = "invite", map[string]string{}
 	for _, key := range strings.Split("abcdefgh", "") {
 		want := fmt.Sprintf("data lacks %s, which the template needs", key)
-		if err := composer.Check(request); err == nil || err.Error() != want {
-			t.Fatalf("got %v, want %s", err, want)
+		if wrong := composer.Check(request); len(wrong) != 1 || wrong[0].Error() != want {
+			t.Fatalf("got %v, want %s", wrong, want)
 		}
 		request.Data[key] = "x"
 	}
