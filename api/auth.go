@@ -36,7 +36,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	keys := s.with.APIKeys
 	switch to {
 	case open:
-		return nil
+		return s.checkOpen(c)
 	case operators:
 		keys = s.with.AdminKeys
 	}
@@ -57,6 +57,15 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 		p.detail = "This is an admin key. This route needs an API key."
 	}
 	return p
+}
+
+// checkOpen refuses to show what needs no key to a page that reached this machine by a name of its own.
+// /livez tells nothing.
+func (s *Server) checkOpen(c *fiber.Ctx) error {
+	if !s.with.Local && !s.with.APIKeys.IsZero() || c.Route().Name == "livez" {
+		return nil
+	}
+	return s.checkHost(&c.Request().Header)
 }
 
 // identify notes what the key that came with the request opens, if it is a known one.

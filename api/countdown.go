@@ -79,7 +79,7 @@ func (s *Server) openCountdown(token string) (mailbox address.Address, send rule
 
 // serveScript serves the countdown element to pages of any origin.
 func (s *Server) serveScript(c *fiber.Ctx) error {
-	script, err := web.Countdown()
+	script, err := s.script()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Server) serveScript(c *fiber.Ctx) error {
 
 // serveTypes serves the element's interface for TypeScript.
 func (s *Server) serveTypes(c *fiber.Ctx) error {
-	types, err := web.CountdownTypes()
+	types, err := s.types()
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,11 @@ const (
 	hasTrailer        = "The request has header lines after its body."
 	otherHost         = "The URL in the request names another host than the Host header."
 	twoAuthorizations = "The request has more than one Authorization."
+	twoTypes          = "The request has more than one Content-Type."
+	bareLF            = "A line of the request ends in LF alone; each must end in CR LF."
+	foldedLine        = "A line of the header continues on the next one."
+	blankInName       = "The name of a header field has a blank."
+	userInURL         = "The URL in the request has a user."
 )
 
 // inFront refuses, before Fiber, requests that a proxy may have read differently, so that one could
@@ -45,36 +50,62 @@ func (s *Server) inFront(app *fiber.App) fasthttp.RequestHandler {
 
 func misframed(fast *fasthttp.RequestCtx) string {
 	header := &fast.Request.Header
-	lengths, unknown := countLengths(header.RawHeaders())
+	why := misframedHeader(header.RawHeaders())
 	switch {
-	case lengths > 1:
-		return twoLengths
-	case unknown:
-		return unknownCoding
+	case why != "":
+		return why
+	case fast.Conn().(*conn).bareLF:
+		return bareLF
 	case len(header.PeekTrailerKeys()) > 0:
 		return hasTrailer
 	case !bytes.EqualFold(fast.URI().Host(), header.Host()):
 		return otherHost
+	case hasUser(header.RequestURI()):
+		return userInURL
 	case len(header.PeekAll("Authorization")) > 1:
 		return twoAuthorizations
 	}
 	return ""
 }
 
-// countLengths counts the header lines that state a length. fasthttp accepts and drops a
-// Content-Length beside chunks, and the Transfer-Encoding identity.
-func countLengths(header []byte) (lengths int, unknown bool) {
+// misframedHeader reads the lines as they came: fasthttp accepts and drops a Content-Length beside
+// chunks, the Transfer-Encoding identity and all Content-Types but one, and joins folded lines.
+func misframedHeader(header []byte) string {
+	lengths, types := 0, 0
 	for line := range bytes.Lines(header) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		switch {
+		case !bytes.HasSuffix(line, []byte("\r\n")):
+			return bareLF
+		case line[0] == ' ', line[0] == '\t':
+			return foldedLine
+		case bytes.IndexByte(name, ' ') >= 0:
+			return blankInName
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			lengths++
+		case bytes.EqualFold(name, []byte("Content-Type")):
+			types++
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			lengths++
-			unknown = !bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked"))
+			if !bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked")) {
+				return unknownCoding
+			}
 		}
 	}
-	return lengths, unknown
+	switch {
+	case lengths > 1:
+		return twoLengths
+	case types > 1:
+		return twoTypes
+	}
+	return ""
+}
+
+// hasUser reports whether a URL has a user before its host.
+func hasUser(url []byte) bool {
+	_, rest, _ := bytes.Cut(url, []byte("://"))
+	host, _, _ := bytes.Cut(rest, []byte{'/'})
+	return url[0] != '/' && bytes.IndexByte(host, '@') >= 0
 }
 
 // refuseLargeEarly drops the Expect of a request whose body is too large, so that it is refused by

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -45,6 +47,15 @@ func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
 		"two Authorizations":                 "GET /livez HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
 		"no version":                         "GET /livez\r\nHost: x\r\n\r\n",
 		"no version after a blank":           "GET /livez \r\nHost: x\r\n\r\n",
+		"a LF alone after the first line":    "GET /livez HTTP/1.1\nHost: x\r\n\r\n",
+		"a LF alone after a header line":     "GET /livez HTTP/1.1\r\nA: b\nHost: x\r\n\r\n",
+		"a LF alone before the body":         posted + "Content-Length: 2\r\n\n{}\r\n\r\n",
+		"a folded line":                      "GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c: d\r\n\r\n",
+		"a line folded by a tab":             "GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n\tc\r\n\r\n",
+		"a blank in a name":                  "GET /livez HTTP/1.1\r\nHost: x\r\nContent Length: 40\r\n\r\n",
+		"a user in the URL":                  "GET http://y@x/livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"an empty user in the URL":           "GET http://@x/livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"two types of the body":              posted + "Content-Type: text/plain\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 		"not HTTP":                           "\x16\x03\x01\x00\xa5\x01\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,5 +83,37 @@ func TestFraming_Chunks_NextRequestAnswered(t *testing.T) {
 	sent := w.read("POST", "/send-code")
 	sent.is(t, 200, "")
 	sent.logged(t, fields{"from": "203.0.113.9"})
+	w.read("GET", "/livez").is(t, 200, "")
+}
+
+// The end of a first line is seen however the request is cut up, and behind another request. The same
+// bytes in a body are no line end.
+func TestFraming_LFAlone_SeenInPieces(t *testing.T) {
+	r := newRig(t, setup{})
+	for name, pieces := range map[string][]string{
+		"between the CR and the LF":  {"GET /livez HTTP/1.1", "\nHost: x\r\n\r\n"},
+		"in the version":             {"GET /livez HTTP/1", ".1\nHost: x\r\n\r\n"},
+		"byte by byte":               strings.Split("GET /livez HTTP/1.0\nHost: x\r\n\r\n", ""),
+		"behind another request":     {livez + "GET /livez HTTP/1.1\nHost: x\r\n\r\n"},
+		"behind, and cut up as well": {livez + "GET /livez HTTP/1.1", "\nHost: x\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := r.dial("")
+			for _, piece := range pieces {
+				w.write(piece)
+				time.Sleep(time.Millisecond) // the pieces may still arrive together, which changes nothing
+			}
+			if strings.HasPrefix(pieces[0], livez) {
+				w.answer("GET")
+			} else {
+				w.read("GET", "/livez").is(t, 400, "bad-request")
+			}
+			w.ended(1 << 10)
+		})
+	}
+	body := "{\n\"email\":\"pretty@example.com\"\n}\n"
+	w := r.dial("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body + livez)
+	w.read("POST", "/send-code").is(t, 200, "")
 	w.read("GET", "/livez").is(t, 200, "")
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/wire"
@@ -35,11 +37,31 @@ func (s *Server) checkReady() error {
 	if s.draining.Load() {
 		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: soon}
 	}
-	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
-	defer cancel()
-	if err := s.with.Ready(ctx); err != nil {
+	if err := s.stores.check(s.alive, &s.with); err != nil {
 		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: soon,
 			cause: fmt.Errorf("checking whether the stores are ready: %w", err)}
 	}
 	return nil
+}
+
+// storeCheck asks the stores once for all requests of a moment.
+type storeCheck struct {
+	mu  sync.Mutex
+	at  time.Time
+	err error
+}
+
+// checkLife is how long an answer of the stores is used again.
+const checkLife = 250 * time.Millisecond
+
+func (k *storeCheck) check(ctx context.Context, o *Options) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.at) < checkLife {
+		return k.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.StoreTimeout)
+	defer cancel()
+	k.err, k.at = o.Ready(ctx), time.Now()
+	return k.err
 }

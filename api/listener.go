@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"net"
@@ -66,19 +67,51 @@ func isShortage(err error) bool {
 	return false
 }
 
-// conn records what the library's errors do not say. Only its own goroutine reads.
+// conn records what the library does not say. Only its own goroutine reads.
 type conn struct {
 	net.Conn
 	heard    bool // something has arrived
 	timedOut bool // the last read timed out
+	bareLF   bool // the line of a request ended without a CR
+	tail     [len(version) - 1]byte
 }
+
+// version ends the first line of a request, with any digit for the last one.
+const version = "HTTP/1.x\n"
 
 // Read reads and records how that ended.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.heard = c.heard || n > 0
 	c.timedOut = errors.Is(err, os.ErrDeadlineExceeded)
+	c.findBareLF(b[:n])
 	return n, err
+}
+
+// findBareLF looks for a first line that ends without a CR, which is not in the header that the library
+// keeps. No body that is accepted has these bytes: its strings have no line ends.
+func (c *conn) findBareLF(b []byte) {
+	const end = len(c.tail)
+	var seam [2 * end]byte
+	seamed := append(append(seam[:0], c.tail[:]...), b[:min(end, len(b))]...)
+	c.bareLF = c.bareLF || endsVersion(seamed) || endsVersion(b)
+	if len(b) >= end {
+		seamed = b
+	}
+	copy(c.tail[:], seamed[len(seamed)-end:])
+}
+
+func endsVersion(b []byte) bool {
+	for {
+		_, after, found := bytes.Cut(b, []byte("HTTP/1."))
+		if !found {
+			return false
+		}
+		if len(after) > 1 && after[1] == '\n' {
+			return true
+		}
+		b = after
+	}
 }
 
 // Close closes the listener once: fasthttp closes it again at its own shutdown.

@@ -18,13 +18,10 @@ import (
 // A proxy on this machine sends requests for other machines, so forwarded requests are refused as
 // well, unless TrustedProxies are set.
 func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
-	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
-		return &problem{kind: forbidden, detail: "Without API keys, this server accepts requests from its own machine only. This request came through a proxy."}
+	if err := s.checkHost(header); err != nil {
+		return err
 	}
 	host := string(header.Host())
-	if !isLoopbackHost(host) {
-		return &problem{kind: forbidden, detail: "Without API keys, the Host must be localhost, 127.0.0.1 or [::1]."}
-	}
 	for _, origin := range header.PeekAll("Origin") {
 		if !isOriginOf(string(origin), host) {
 			return &problem{kind: forbidden}
@@ -34,6 +31,17 @@ func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 		if !bytes.Equal(site, []byte("same-origin")) && !bytes.Equal(site, []byte("none")) {
 			return &problem{kind: forbidden}
 		}
+	}
+	return nil
+}
+
+// checkHost refuses requests by a proxy, or by a name that can resolve to another machine.
+func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
+	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
+		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only. This request came through a proxy."}
+	}
+	if !isLoopbackHost(string(header.Host())) {
+		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only: the Host must be localhost, 127.0.0.1 or [::1]."}
 	}
 	return nil
 }

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -151,11 +153,11 @@ func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 }
 
 func TestFigures_Sends_Counted(t *testing.T) {
-	var down bool
+	var down atomic.Bool
 	r := newRig(t, setup{
 		options: func(o *api.Options) {
 			o.Ready = func(context.Context) error {
-				if down {
+				if down.Load() {
 					return throttletest.ErrFault
 				}
 				return nil
@@ -177,7 +179,10 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	r.Relay.Close()
 	r.send("three@example.com").is(t, 503, "relay-unavailable")
 	r.now.Add(1500)
-	down = true
+	down.Store(true)
+	servertest.Eventually(t, "the figures say that nothing is ready", func() bool {
+		return r.do("GET", "/admin/figures", opsKey, "").body["ready"] == false
+	})
 	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
 		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"refunds":1,"resets":1,`+

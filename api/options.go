@@ -29,6 +29,8 @@ type Options struct {
 	// that a page of another site made a browser send are refused, and those that a proxy has
 	// forwarded, unless TrustedProxies are set.
 	APIKeys, AdminKeys Keys
+	// Local has the routes that need no key accept loopback Hosts only, as they do without keys.
+	Local bool
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
 	TrustedProxies []netip.Prefix
 

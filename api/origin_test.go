@@ -38,6 +38,9 @@ var routesWithKeys = []route{
 	{"POST", "/admin/rules/domain-rule/reset", `{"subject":"example.com"}`},
 }
 
+// openRoutes need no key, and tell something.
+var openRoutes = []string{"/readyz", "/metrics", "/docs", "/openapi.yaml", "/admin", "/admin/console/console.js", "/countdown/none", "/countdown.js"}
+
 func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
 
 // Where no key is asked for, a page that is open in a browser on this machine is no caller, by any name
@@ -77,6 +80,12 @@ func TestNoKeys_OtherPagesAndProxies_Forbidden(t *testing.T) {
 			}
 		})
 	}
+	for _, path := range openRoutes {
+		for _, tt := range tests[:7] {
+			r.ask("GET", path, tt.host, tt.headers, "").is(t, 403, "forbidden")
+		}
+		r.ask("GET", path, "127.0.0.1:8080", "X-Forwarded-For: 203.0.113.9\r\n", "").is(t, 403, "forbidden")
+	}
 	for _, host := range []string{"", "::1", "evil@localhost"} {
 		r.ask("POST", "/send-code", host, "", routesWithKeys[0].body).is(t, 400, "bad-request")
 	}
@@ -105,6 +114,12 @@ func TestNoKeys_ThisMachine_Allowed(t *testing.T) {
 			if got := r.ask(route.method, route.path, tt.host, tt.headers, route.body); got.status == 401 || got.status == 403 {
 				t.Errorf("%s %s at %s %q: %d %s", route.method, route.path, tt.host, tt.headers, got.status, got.text)
 			}
+		}
+	}
+	for _, path := range openRoutes {
+		// A link may lead to it, and a page of another port shows a countdown.
+		if got := r.ask("GET", path, "localhost:8080", "Origin: http://localhost:3000\r\nSec-Fetch-Site: cross-site\r\n", ""); got.status == 403 {
+			t.Errorf("%s: %s", path, got.text)
 		}
 	}
 }

@@ -9,17 +9,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 func TestReady_States_Answers(t *testing.T) {
@@ -43,11 +49,37 @@ func TestReady_States_Answers(t *testing.T) {
 	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}`)
 	r.do("GET", "/admin/figures", opsKey, "").says(t, fields{"degraded_since": stamp(degraded)})
 	broken = true
-	got := r.do("GET", "/readyz", "", "")
+	var got reply
+	servertest.Eventually(t, "/readyz is 503", func() bool {
+		got = r.do("GET", "/readyz", "", "")
+		return got.status == 503
+	})
 	got.is(t, 503, "not-ready")
 	got.hides(t, "10.1.2.3")
 	got.logged(t, fields{"cause": "checking whether the stores are ready: " + fault.Error()})
 	r.do("GET", "/livez", "", "").reads(t, `{"status":"live"}`)
+}
+
+// Nobody without a key can have the stores asked more often than a few times a second.
+func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
+	var asked atomic.Int64
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Ready = func(context.Context) error { asked.Add(1); return nil }
+	}})
+	began := time.Now()
+	const requests = 200
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range requests / 4 {
+				r.do("GET", "/readyz", "", "").is(t, 200, "")
+			}
+		})
+	}
+	all.Wait()
+	if n, most := asked.Load(), 1+int64(time.Since(began)/(250*time.Millisecond)); n > most {
+		t.Errorf("the stores were asked %d times for %d requests, want at most %d", n, requests, most)
+	}
 }
 
 // The page shows every route and allows scripts of this server only.
@@ -230,6 +262,23 @@ func TestCountdownFiles_Requested_CachedAndCompressed(t *testing.T) {
 	}
 	if len(tags) != 4 {
 		t.Errorf("the forms of the files have the tags %v", tags)
+	}
+}
+
+// The countdown's script is compressed once, not for each request.
+func TestCountdownFiles_ManyRequests_CompressedOnce(t *testing.T) {
+	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }})
+	const requests, most = 50, 256 << 10
+	get := func() { r.request("GET", "/countdown.js", http.Header{"Accept-Encoding": {"gzip"}}, "").is(t, 200, "") }
+	get()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range requests {
+		get()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / requests; each > most {
+		t.Errorf("each request allocates %d bytes, want at most %d", each, most)
 	}
 }
 

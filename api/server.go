@@ -29,6 +29,8 @@ type Server struct {
 	console  []byte
 
 	docs, contractJSON func() ([]byte, error)
+	script, types      func() (web.Component, error) // of the countdown
+	stores             storeCheck
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
@@ -67,6 +69,7 @@ func New(o Options) (s *Server, err error) {
 		with: o, began: o.Now(), callers: newCallers(o.APIKeys, max(1, o.MaxConnections/4)), operators: newCaller(0), exposition: newExposition(),
 		docs:         sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
+		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.keyless.most = keylessShare(o)
 	if err := s.useSecret(); err != nil {

@@ -29,19 +29,20 @@ var withoutKey = max(8, 2*runtime.GOMAXPROCS(0))
 // of operations.
 func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Ops = true
-		o.Ready = func(context.Context) error {
-			entered <- struct{}{}
-			<-leave
-			return nil
-		}
-	}})
+	r, limiter := newFaulty(t, setup{options: func(o *api.Options) { o.Ops = true }})
 	ops := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go r.API.ServeOps(ops)
+	token := r.send("held@example.com").token()
+	limiter.On(func(_ context.Context, event, _ string) error {
+		if event == "peek" {
+			entered <- struct{}{}
+			<-leave
+		}
+		return nil
+	})
 	var held sync.WaitGroup
 	for range withoutKey {
-		held.Go(func() { r.do("GET", "/readyz", "", "").is(t, 200, "") })
+		held.Go(func() { r.count(token).is(t, 200, "") })
 		<-entered
 	}
 	const wrongKey = "the-key-of-nothing"
@@ -75,7 +76,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	refused.Wait()
 	r.do("GET", "/docs", appKey, "").is(t, 503, "busy")
 	r.send("a@example.com").is(t, 200, "")
-	r.do("GET", "/mailboxes/a@example.com", "another-key", "").is(t, 200, "")
+	r.do("POST", "/verify-code", "another-key", `{"email":"a@example.com","code":"000000"}`).is(t, 422, "code-incorrect")
 	for path, want := range map[string]string{
 		"/livez": "live", "/metrics": fmt.Sprintf("mailgate_http_requests_total{route=\"without-key\",status=\"503\"} %d\n", len(asks)),
 	} {
