@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -122,6 +123,22 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 	if seen[0] != seen[1] || seen[0] == seen[2] {
 		t.Errorf("the names are %q", seen)
 	}
+}
+
+// While the audit log cannot be written, nothing is reset.
+func TestReset_AuditLogStalls_NothingDone(t *testing.T) {
+	r := newRig(t, setup{actions: twoActions, rules: ruleForEach, options: func(o *api.Options) {
+		o.AuditReady = func(context.Context) error { return context.DeadlineExceeded }
+	}})
+	r.send("elsewhere@example.com").is(t, 200, "")
+	for _, route := range routesWithKeys {
+		if strings.HasSuffix(route.path, "/reset") {
+			got := r.do(route.method, route.path, route.key(), route.body)
+			got.is(t, 503, "store-unavailable")
+			got.says(t, fields{"detail": "The audit log cannot be written. Nothing was done."})
+		}
+	}
+	r.charged("elsewhere@example.com", 1)
 }
 
 // A reason with line ends is one line.

@@ -149,6 +149,9 @@ func (s *Server) resetAction(c *fiber.Ctx) error {
 // clear resets a key of the limiter of an action or a rule, and writes that to the audit log.
 func (s *Server) clear(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
 	r := requestOf(c)
+	if err := s.auditReady(r); err != nil {
+		return err
+	}
 	cleared, err := limiter.Reset(r.ctx, key)
 	s.audit(r, of+" reset", err,
 		slog.String(of, name),

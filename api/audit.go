@@ -2,6 +2,14 @@ package api
 
 import "log/slog"
 
+// auditReady refuses an action of an operator that could not be recorded.
+func (s *Server) auditReady(r *request) error {
+	if err := s.with.AuditReady(r.ctx); err != nil {
+		return &problem{kind: storeUnavailable, detail: "The audit log cannot be written. Nothing was done.", retryAfter: soon, cause: err}
+	}
+	return nil
+}
+
 // audit records what an operator did, and from where. It also records what failed, since that may
 // have been done in part.
 func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {

@@ -233,7 +233,7 @@ func readOurs(stream []byte) (all []reading) {
 			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), forwarded, header.ConnectionClose()})
 		},
 	}
-	_ = server.ServeConn(&played{in: bytes.NewReader(stream)}) // it ends with an error where the stream breaks off
+	_ = server.ServeConn(&conn{Conn: &played{in: bytes.NewReader(stream)}}) // it ends with an error where the stream breaks off
 	return all
 }
 

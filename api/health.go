@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -19,13 +20,17 @@ type healthAnswer struct {
 }
 
 // showLive says that the process answers.
-func (s *Server) showLive(c *fiber.Ctx) error { return respond(c, healthAnswer{Status: "live"}) }
+func (s *Server) showLive(c *fiber.Ctx) error {
+	requestOf(c).level = slog.LevelDebug
+	return respond(c, healthAnswer{Status: "live"})
+}
 
 // showReady says whether requests can be served.
 func (s *Server) showReady(c *fiber.Ctx) error {
 	if err := s.checkReady(); err != nil {
 		return err
 	}
+	requestOf(c).level = slog.LevelDebug
 	if since := s.with.DegradedSince(); since != 0 {
 		return respond(c, healthAnswer{"ready", true, wire.Time(since)})
 	}

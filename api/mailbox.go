@@ -130,6 +130,9 @@ func (s *Server) resetMailbox(c *fiber.Ctx) error {
 			return err
 		}
 	}
+	if err := s.auditReady(r); err != nil {
+		return err
+	}
 	cleared, err := r.live.Rules.Reset(r.ctx, mailbox.Key())
 	guesses := 0
 	if err == nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -128,6 +129,7 @@ func (s *Server) showMetrics(c *fiber.Ctx) error {
 		}
 		last.text = text.Bytes()
 	}
+	requestOf(c).level = slog.LevelDebug
 	return respondRaw(c, string(expfmt.NewFormat(expfmt.TypeTextPlain)), last.text)
 }
 

@@ -59,8 +59,8 @@ type Options struct {
 	// each try, and to say whether it is ready. Less than delivery.LeaseRest.
 	StoreTimeout time.Duration
 
-	// MaxConnections are open at once; the next ones wait. A quarter as many requests under one
-	// key's name are in progress at once, so that one caller cannot use everything.
+	// MaxConnections are open at once; the next ones wait. RequestsPerKey says how many of them one
+	// caller can use.
 	MaxConnections int
 	// Ops moves /metrics from Serve to ServeOps. Both serve the health checks.
 	Ops bool
@@ -76,9 +76,11 @@ type Options struct {
 	// Fallback answers paths without a route, which need no key. Nil answers 404.
 	Fallback http.Handler
 
-	Log     *slog.Logger         // a line for each request
-	Audit   *slog.Logger         // what operators did
-	Metrics *prometheus.Registry // of the server, as /metrics shows it
+	Log   *slog.Logger // a line for each request
+	Audit *slog.Logger // what operators did
+	// AuditReady waits until the audit log can be written. It is asked before an operator's action.
+	AuditReady func(context.Context) error
+	Metrics    *prometheus.Registry // of the server, as /metrics shows it
 	// RelayStats feeds the gauges of the relays.
 	RelayStats func() []relay.Stats
 

@@ -66,7 +66,7 @@ const (
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.APIKeys, max(1, o.MaxConnections/4)), operators: newCaller(0), exposition: newExposition(),
+		with: o, began: o.Now(), callers: newCallers(o.APIKeys, RequestsPerKey(o.MaxConnections)), operators: newCaller(0), exposition: newExposition(),
 		docs:         sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),

@@ -65,6 +65,10 @@ func tooManyWithoutKey() *problem {
 	return &problem{kind: busy, retryAfter: soon, detail: "Too many requests without a valid key are in progress. This one had no effect."}
 }
 
+// RequestsPerKey returns how many requests under one key's name are in progress at once, of so many
+// connections: a quarter, but enough for one busy back end where there are few.
+func RequestsPerKey(connections int) int { return max(1, connections/4, min(connections/2, 256)) }
+
 // caller is what the requests under one key's name use, so that none uses everything.
 type caller struct {
 	share

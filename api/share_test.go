@@ -162,7 +162,7 @@ func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	const most = 4
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.MaxConnections = 4 * most
+		o.MaxConnections = 2 * most
 		o.Relay = sender
 		o.SendDeadline = time.Minute // no send is cut off while others are refused
 	}})

@@ -106,6 +106,7 @@ func New(with Setup) *Server {
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
+		AuditReady: func(context.Context) error { return nil },
 	}
 	if with.Change != nil {
 		with.Change(s, &o)

@@ -53,8 +53,8 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: inbox, Pages: web.FS(), Ended: ended,
 	})
-	out := &logOutput{to: to.err}
-	defer out.flush()
+	out := newLogOutput(to.err)
+	defer out.close()
 	p, err := build(ctx, c, requestLines{newLogHandler(c, out), to}, out, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/wire"
@@ -24,7 +28,7 @@ func newLogHandler(c *config.Config, to *logOutput) slog.Handler {
 
 // newAudit returns the log of what operators did, whatever the log level.
 func newAudit(c *config.Config, to *logOutput) *slog.Logger {
-	return slog.New(newHandler(c, to, slog.LevelInfo)).With("audit", true)
+	return slog.New(kept{newHandler(c, keeping{to}, slog.LevelInfo), to}).With("audit", true)
 }
 
 func newHandler(c *config.Config, to io.Writer, level slog.Level) slog.Handler {
@@ -82,40 +86,107 @@ func (l requestLog) Handle(_ context.Context, record slog.Record) error {
 
 var lines = sync.Pool{New: func() any { return new(wire.Object) }}
 
-// logOutput is where all lines of the log go, in their order. To write a line costs a system call, so
-// those of requests are delayed, and many are written at once.
+// logOutput writes all lines of the log, in their order, in a goroutine of its own: a reader that stalls
+// delays nothing but the audit log. To write a line costs a system call, so those of requests are
+// delayed, and many are written at once.
 type logOutput struct {
 	to      io.Writer
-	mu      sync.Mutex
-	waiting []byte // the delayed lines
+	wake    chan struct{} // has an entry when lines are to be written
+	dropped prometheus.Counter
+
+	mu              sync.Mutex
+	waiting         []byte
+	queued, written int64         // bytes so far
+	progress        chan struct{} // closed when more is written
 }
 
 const (
-	logDelay    = 100 * time.Millisecond
-	mostWaiting = 64 << 10
+	logDelay = 100 * time.Millisecond
+	// Of so many bytes the lines of requests are written at once. They find no room beyond
+	// requestRoom, and other lines but those of the audit log none beyond logRoom.
+	logBatch, requestRoom, logRoom = 64 << 10, 1 << 20, 2 << 20
+	// flushTimeout bounds the writing of the last lines.
+	flushTimeout = time.Second
 )
 
-// Write writes a line, and the delayed ones before it.
-func (o *logOutput) Write(line []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.waiting = append(o.waiting, line...)
-	return len(line), o.write()
+func newLogOutput(to io.Writer) *logOutput {
+	o := &logOutput{to: to, wake: make(chan struct{}, 1), progress: make(chan struct{})}
+	o.dropped = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mailgate_log_lines_dropped_total", Help: "Lines of the log that found no room because its reader stalls. Audit lines are never dropped."})
+	go o.write()
+	return o
 }
 
-// flush writes the delayed lines. It ignores an error, as slog does: the log has no reader.
-func (o *logOutput) flush() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_ = o.write()
-}
-
-func (o *logOutput) write() (err error) {
-	if len(o.waiting) > 0 {
-		_, err = o.to.Write(o.waiting)
-		o.waiting = o.waiting[:0]
+// write writes what is waiting, as long as the process lives. It ignores an error, as slog does: the log
+// has no reader.
+func (o *logOutput) write() {
+	var lines []byte
+	for range o.wake {
+		o.mu.Lock()
+		lines, o.waiting = o.waiting, lines[:0]
+		o.mu.Unlock()
+		_, _ = o.to.Write(lines)
+		o.mu.Lock()
+		o.written += int64(len(lines))
+		close(o.progress)
+		o.progress = make(chan struct{})
+		o.mu.Unlock()
 	}
-	return err
+}
+
+// add queues a line if there is room for it, and reports how many bytes are waiting then.
+func (o *logOutput) add(line []byte, room int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting)+len(line) > room {
+		o.dropped.Inc()
+		return room
+	}
+	o.waiting = append(o.waiting, line...)
+	o.queued += int64(len(line))
+	return len(o.waiting)
+}
+
+func (o *logOutput) writeNow() {
+	select {
+	case o.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// Write queues a line to be written at once.
+func (o *logOutput) Write(line []byte) (int, error) {
+	o.add(line, logRoom)
+	o.writeNow()
+	return len(line), nil
+}
+
+// flush waits until all lines are written that were queued before.
+func (o *logOutput) flush(ctx context.Context) error {
+	o.writeNow()
+	o.mu.Lock()
+	end := o.queued
+	o.mu.Unlock()
+	for {
+		o.mu.Lock()
+		written, progress := o.written, o.progress
+		o.mu.Unlock()
+		if written >= end {
+			return nil
+		}
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return fmt.Errorf("the reader of the log stalls: %w", ctx.Err())
+		}
+	}
+}
+
+// close writes the last lines, if their reader lets it.
+func (o *logOutput) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	_ = o.flush(ctx)
 }
 
 // delayed writes lines within logDelay.
@@ -123,14 +194,39 @@ type delayed struct{ *logOutput }
 
 // Write delays a line.
 func (d delayed) Write(line []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.waiting) == 0 {
-		time.AfterFunc(logDelay, d.flush)
+	switch n := d.add(line, requestRoom); {
+	case n >= logBatch:
+		d.writeNow()
+	case n == len(line): // it is the first
+		time.AfterFunc(logDelay, d.writeNow)
 	}
-	d.waiting = append(d.waiting, line...)
-	if len(d.waiting) < mostWaiting {
-		return len(line), nil
+	return len(line), nil
+}
+
+// kept is the handler of lines that are never dropped. Handle returns when the line is written.
+type kept struct {
+	slog.Handler
+	to *logOutput
+}
+
+// Handle implements slog.Handler.
+func (k kept) Handle(ctx context.Context, record slog.Record) error {
+	if err := k.Handler.Handle(ctx, record); err != nil {
+		return err
 	}
-	return len(line), d.write()
+	return k.to.flush(ctx)
+}
+
+// WithAttrs implements slog.Handler.
+func (k kept) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return kept{k.Handler.WithAttrs(attrs), k.to}
+}
+
+// keeping queues every line.
+type keeping struct{ *logOutput }
+
+// Write queues a line.
+func (k keeping) Write(line []byte) (int, error) {
+	k.add(line, math.MaxInt)
+	return len(line), nil
 }

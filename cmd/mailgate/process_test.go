@@ -48,11 +48,14 @@ const inMemory = "MAILGATE_DATA_DIR=:memory:"
 
 // An output is what a program writes.
 type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	stalled sync.Mutex // held while nothing is read
+	mu      sync.Mutex
+	text    bytes.Buffer
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.stalled.Lock()
+	defer o.stalled.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/alecthomas/kong"
@@ -109,12 +110,20 @@ func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(stderr, "mailgate: "+strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) { // parts of it may come from a server
-			return ' '
-		}
-		return r
-	}, err.Error()))
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		fmt.Fprintln(stderr, "mailgate: "+strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) { // parts of it may come from a server
+				return ' '
+			}
+			return r
+		}, err.Error()))
+	}()
+	select {
+	case <-printed:
+	case <-time.After(flushTimeout): // a reader that stalls keeps no process alive
+	}
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitMisusage
 	}

@@ -9,7 +9,9 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 )
 
@@ -22,7 +24,7 @@ SIGHUP reads the rules file and the templates again, all or nothing: a mistake i
 
 Nodes that share records in Redis need the same MAILGATE_SECRET and MAILGATE_REDIS_PREFIX (secret_digest and redis_prefix in the log), and each reads its own rules file (rules_digest).
 
-SIGTERM stops accepting requests, lets those in flight finish for up to MAILGATE_SHUTDOWN_GRACE, and exits with 0. A second SIGTERM ends the process at once. The log is on stderr, one line for each event.`
+SIGTERM stops accepting requests, lets those in flight finish, and exits with 0. After MAILGATE_SHUTDOWN_GRACE it exits with 1, whatever is in flight; the last 5 seconds of it, or half if that is less, are for refunds and closing. A second SIGTERM ends the process at once. The log is on stderr, one line for each event.`
 }
 
 func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error {
@@ -33,8 +35,8 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	out := &logOutput{to: to.err}
-	defer out.flush()
+	out := newLogOutput(to.err)
+	defer out.close()
 	p, err := build(ctx, c, newLogHandler(c, out), out, nil)
 	if err != nil {
 		return err
@@ -94,20 +96,38 @@ func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Sign
 	}
 }
 
-// drain lets the requests in flight finish, within the grace, and closes everything.
+// drain lets the requests in flight finish and closes everything. The grace is the end of it: past that
+// drain returns, whatever hangs.
 func (p *program) drain(ctx context.Context) error {
 	grace := p.config.ShutdownGrace
 	p.notify("STOPPING=1")
 	p.log.Info("draining", "grace", grace.String())
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	err := p.server.Shutdown(within)
-	if err != nil {
-		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
+	ended := make(chan error, 1)
+	go func() { ended <- p.shutdown(within) }()
+	select {
+	case err := <-ended:
+		p.log.Info("stopped")
+		return err
+	case <-within.Done():
+		return fmt.Errorf("the shutdown did not finish within %s: what was still open is cut off", grace)
 	}
-	err = errors.Join(err, p.close(within))
-	p.log.Info("stopped")
-	return err
+}
+
+// closing is the part of the grace in which requests that were cut off are refunded, and what is open is
+// closed.
+const closing = 5 * time.Second
+
+func (p *program) shutdown(within context.Context) error {
+	end, _ := within.Deadline()
+	requests, cancel := context.WithDeadline(within, end.Add(-min(closing, p.config.ShutdownGrace/2)))
+	defer cancel()
+	err := p.server.Shutdown(requests)
+	if err != nil {
+		err = fmt.Errorf("requests were cut off, as the grace of %s ends: %w", p.config.ShutdownGrace, err)
+	}
+	return errors.Join(err, p.close(within))
 }
 
 // notify tells systemd, if it started this process, of a change of state.
@@ -130,7 +150,7 @@ func (p *program) notify(state string) {
 func (p *program) announce(at listeners) {
 	c, rules := p.config, p.content.rules
 	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "records", recordsAt(c),
-		"tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
+		"requests_per_key", api.RequestsPerKey(maxConnections(c)), "tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
@@ -144,7 +164,7 @@ func (p *program) announce(at listeners) {
 	p.warn(slices.Concat(c.Unknown(), notes(c), ruleNotes(c, rules)))
 	if most := maxConnections(c); most < c.MaxConnections {
 		p.log.Warn("fewer connections than max_connections: the limit of open files is too low; raise it, such as LimitNOFILE in the unit",
-			"max_connections", c.MaxConnections, "connections", most)
+			"max_connections", c.MaxConnections, "connections", most, "requests_per_key", api.RequestsPerKey(most))
 	}
 	if c.APIKeys.IsZero() {
 		p.log.Warn("no API keys are set: mailgate serves only programs on this machine and needs no key")
@@ -174,9 +194,10 @@ func (p *program) warn(notes []string) {
 // reservedFiles are for the history, Redis and the log.
 const reservedFiles = 1024
 
-// maxConnections leaves files for the history and the relays, however many connections come.
+// maxConnections leaves files for the history and the relays, however many connections come. Where files
+// are few, half of them are enough.
 func maxConnections(c *config.Config) int {
 	files := maxFiles()
 	others := reservedFiles + c.SMTPMaxConns*len(c.SMTPURL)
-	return min(c.MaxConnections, max(files-others, files/4, 1))
+	return min(c.MaxConnections, max(files-others, files/2, 1))
 }
