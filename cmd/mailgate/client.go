@@ -73,7 +73,11 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 		return body, nil
 	}
 	key := ""
-	if response.StatusCode == http.StatusUnauthorized {
+	switch {
+	case response.StatusCode != http.StatusUnauthorized:
+	case r.key == "":
+		key = " (no key was sent; set " + r.keySetting + ")"
+	default:
 		key = " (the key sent is the first of " + r.keySetting + ")"
 	}
 	return nil, fmt.Errorf("%s answers %d: %s%s", r.url, response.StatusCode, explain(response.StatusCode, body), key)

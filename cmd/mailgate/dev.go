@@ -110,7 +110,8 @@ func welcome(p *program, to streams, at net.Addr, relayURL string) {
   Rules       %[7]s
 
   Try it:
-  curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
+  export KEY=%[2]s ADMIN=%[3]s
+  curl %[1]s/send-code -H "Authorization: Bearer $KEY" \
     -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
 
   Ctrl-C stops it and discards all records.

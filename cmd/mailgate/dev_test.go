@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -145,6 +147,21 @@ func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 	}
 }
 
+// What dev prints for a shell sets the keys.
+func TestDev_Export_SetsTheKeys(t *testing.T) {
+	t.Parallel()
+	page, stdout := startDev(t, nil, anyPort)
+	line := regexp.MustCompile(`(?m)^ +(export KEY=\S+ ADMIN=\S+)$`).FindStringSubmatch(stdout.String())
+	if line == nil {
+		t.Fatal(stdout)
+	}
+	keys := must.Get(exec.Command("sh", "-c", line[1]+`; printf %s "$KEY $ADMIN"`).Output())(t)
+	app, admin := devClients(t, page, stdout)
+	if string(keys) != app.key+" "+admin.key {
+		t.Errorf("the shell has %s", keys)
+	}
+}
+
 func TestDev_OtherSites_AreRefused(t *testing.T) {
 	t.Parallel()
 	page, _ := startDev(t, nil, anyPort)
@@ -154,6 +171,11 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 		status       int
 	}{
 		"under another name": {"GET", "/", http.Header{"Host": {"attacker.example"}}, 403},
+		"its docs":           {"GET", "/docs", http.Header{"Host": {"attacker.example"}}, 403},
+		"its console":        {"GET", "/admin", http.Header{"Host": {"attacker.example"}}, 403},
+		"its metrics":        {"GET", "/metrics", http.Header{"Host": {"attacker.example"}}, 403},
+		"its readiness":      {"GET", "/readyz", http.Header{"Host": {"attacker.example"}}, 403},
+		"no page":            {"GET", "/nowhere", http.Header{"Host": {"attacker.example"}}, 403},
 		"as a form":          {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Content-Type": {"text/plain"}}, 403},
 		"what curl -I asks":  {"HEAD", "/", http.Header{"Content-Type": {""}}, 200},
 		"from another site":  {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},

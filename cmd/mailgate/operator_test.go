@@ -39,9 +39,10 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 		{"show a/b@example.com", environ, exitOK, "next        now"},
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
 		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason must not exceed 500 characters."},
-		{"show alice@example.com", environ[:1], exitFailure, "first of MAILGATE_ADMIN_KEYS"},
+		{"show alice@example.com", environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)"},
+		{"reset alice@example.com", environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)"},
 		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is an API key. This route needs an admin key."},
-		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
+		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "(the key sent is the first of MAILGATE_ADMIN_KEYS)"},
 		{"show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
 		{"show", environ, exitMisusage, "expected an email address"},
 		{"show alice@example.com bob@example.com", environ, exitMisusage, "too many arguments; see mailgate show --help"},
@@ -61,7 +62,7 @@ func TestOperator_Action_ShownAndReset(t *testing.T) {
 	s.app.must(t, "POST", "/actions/reply/take", `{"subject":"user 4711/\"a\""}`, 200)
 	name := regexp.MustCompile(`subject [0-9a-f]{10}`).FindString(does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject))
 	does(t, environ, exitOK, "hour   0 of 2  1h", "show", "--action", "reply", "user 4711")
-	does(t, environ[:2], exitFailure, "first of MAILGATE_API_KEYS", "show", "--action", "reply", subject)
+	does(t, environ[:2], exitFailure, "set MAILGATE_API_KEYS", "show", "--action", "reply", subject)
 	does(t, environ, exitOK, ": 0\n", "reset", "--action", "reply", "user 4711")
 	does(t, environ, exitOK, "cleared for "+name+": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")

@@ -23,14 +23,16 @@ import (
 type commandLine struct {
 	config.Config
 
-	Serve       serveCommand       `cmd:"" help:"Run the service."`
-	Dev         devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
-	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
-	TestEmail   testEmailCommand   `cmd:"" help:"Send one email through the relay."`
-	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
-	Reset       resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
-	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
-	Version     kong.VersionFlag   `short:"v" help:"Print the version."`
+	Serve        serveCommand       `cmd:"" help:"Run the service."`
+	Dev          devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
+	CheckConfig  checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
+	TestEmail    testEmailCommand   `cmd:"" help:"Send one email through the relay."`
+	Show         showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
+	Reset        resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
+	Healthcheck  healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
+	PrintVersion versionCommand     `cmd:"" name:"version" help:"Print the version."`
+
+	Version kong.VersionFlag `short:"v" help:"Print the version."`
 }
 
 // The exit statuses.
@@ -99,10 +101,18 @@ func printHelp(options kong.HelpOptions, parsed *kong.Context) error {
 // misuse returns the config.Error of a command line that cannot be parsed. An argument may be an
 // address, so it is not repeated.
 func misuse(c *config.Config, err error) error {
-	if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil && strings.HasPrefix(err.Error(), "unexpected argument") {
-		return &config.Error{Problem: "too many arguments; see mailgate " + failed.Context.Selected().Name + " --help"}
+	failed, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || !strings.HasPrefix(err.Error(), "unexpected argument") {
+		return c.Explain(err)
 	}
-	return c.Explain(err)
+	if command := failed.Context.Selected(); command != nil {
+		return &config.Error{Problem: "too many arguments; see mailgate " + command.Name + " --help"}
+	}
+	var commands []string
+	for _, command := range failed.Context.Model.Children {
+		commands = append(commands, command.Name)
+	}
+	return &config.Error{Problem: err.Error() + "; commands: " + strings.Join(commands, ", ")}
 }
 
 // complain prints an error and returns the exit status.
@@ -140,6 +150,13 @@ func currentVersion() string {
 		known = info.Main.Version
 	}
 	return cmp.Or(version, known, "unversioned")
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(to streams) error {
+	_, err := fmt.Fprintln(to.out, versionLine())
+	return err
 }
 
 func versionLine() string {
