@@ -84,7 +84,7 @@ func TestRedis_ClusterWithoutAMaster_IsNotReady(t *testing.T) {
 	app.must(t, "GET", "/readyz", "", 200)
 	cluster.Replicas[1].Kill()
 	cluster.Masters[1].Kill()
-	app.must(t, "GET", "/readyz", "", 503)
+	servertest.Eventually(t, "the end of readiness", func() bool { return app.get(t, "/readyz").Status == 503 })
 	cluster.Masters[1].Restart()
 	servertest.Eventually(t, "readiness", func() bool { return app.get(t, "/readyz").Status == 200 })
 }
