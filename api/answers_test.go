@@ -11,7 +11,6 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -66,7 +65,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 // fakeSender ends the hand-over of an email's text in ways that no relay does.
 type fakeSender func(ctx context.Context, text []byte) error
 
-func (f fakeSender) Begin(ctx context.Context, _, _ address.Address) (delivery.Transaction, error) {
+func (f fakeSender) Begin(ctx context.Context, _ relay.Envelope) (delivery.Transaction, error) {
 	return fakeTransaction{ctx, f}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // state is how far an attempt has come.
@@ -51,8 +50,7 @@ type Attempt struct {
 	previous throttle.ID // of an attempt that was killed before it handed over
 	alone    bool        // begun without the records that are shared with other nodes
 
-	charges []rules.Charge
-	code    string // issued for the email
+	charge charge
 }
 
 // Attempt begins a send without a key, which ends with ctx at the latest. The id of the request is

@@ -85,7 +85,7 @@ type fakeRelay struct {
 	committed     int
 }
 
-func (f *fakeRelay) Begin(context.Context, address.Address, address.Address) (Transaction, error) {
+func (f *fakeRelay) Begin(context.Context, relay.Envelope) (Transaction, error) {
 	if f.begin != nil {
 		return nil, f.begin
 	}

@@ -18,6 +18,13 @@
 //	transaction.Commit
 //	requests.Finish         with an Idempotency-Key: the answer is kept
 //
+// An email that another program has written is a [Mail]: its recipients are charged one by one, by the
+// same steps, and it leaves to all of them or to none.
+//
+//	mail := service.Mail(ctx)
+//	result, err := mail.Charge(rules, to, traits)
+//	err = mail.HandOver(ctx, envelope, text) // or mail.Abandon()
+//
 // # What is charged
 //
 // An email that certainly never left is refunded: its quota, its code and its key. One that

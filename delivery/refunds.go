@@ -9,7 +9,6 @@ import (
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 const (
@@ -50,25 +49,6 @@ type refund struct {
 
 	attempt *Attempt // its key is freed, or answered, if it has one
 	answer  *idempotency.Answer
-}
-
-// refund returns what is to be done for an attempt that sends nothing.
-func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
-	r := &refund{attempt: a, id: a.id, whose: slog.String("mailbox", q.Mail.To.Hash())}
-	codes, code := a.service.o.Codes, a.code
-	if code != "" {
-		r.revoke = func(ctx context.Context) error { return codes.Revoke(ctx, recipient(q.Mail.To, q.Purpose), code) }
-	}
-	r.release = func(ctx context.Context) (err error) {
-		if owed, err = q.Rules.Release(ctx, owed); len(owed) > 0 {
-			return err
-		}
-		if err != nil { // of a counter, which must not be asked twice
-			a.service.o.Log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
-		}
-		return nil
-	}
-	return r
 }
 
 // Refund refunds, in the background, what a failed Take may have charged. A counter

@@ -2,8 +2,8 @@ package delivery
 
 import (
 	"context"
+	"time"
 
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -11,7 +11,7 @@ import (
 // certainly never left, or was rejected. An error of Commit that package relay does not know
 // counts as an email that may have left.
 type Relay interface {
-	Begin(ctx context.Context, from, to address.Address) (Transaction, error)
+	Begin(ctx context.Context, e relay.Envelope) (Transaction, error)
 }
 
 // Transaction is an email that a relay is ready for; *relay.Tx is one.
@@ -25,10 +25,25 @@ func FromRelays(relays *relay.Relays) Relay { return smtp{relays} }
 
 type smtp struct{ relays *relay.Relays }
 
-func (s smtp) Begin(ctx context.Context, from, to address.Address) (Transaction, error) {
-	tx, err := s.relays.Begin(ctx, from, to)
+func (s smtp) Begin(ctx context.Context, e relay.Envelope) (Transaction, error) {
+	tx, err := s.relays.Begin(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	return tx, nil
+}
+
+// handOver gives an email to a relay. The email may leave once leaving has returned without an error.
+func (s *Service) handOver(ctx context.Context, e relay.Envelope, text []byte, leaving func() error) error {
+	began := time.Now()
+	tx, err := s.o.Relay.Begin(ctx, e)
+	if err == nil {
+		defer tx.Abort() // does nothing after Commit
+		if err := leaving(); err != nil {
+			return err
+		}
+		_, err = tx.Commit(text)
+	}
+	s.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
+	return err
 }

@@ -2,10 +2,9 @@ package delivery
 
 import (
 	"errors"
-	"slices"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -38,10 +37,11 @@ func (a *Attempt) Send(q Send) (Result, error) {
 	if a.state == handedOver {
 		return Result{}, a.mayHaveLeft(q, errUnknown)
 	}
-	result, err := a.take(q)
-	if err != nil {
+	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone}
+	if err := a.take(); err != nil {
 		return Result{}, err
 	}
+	result := Result{ID: a.id, Decision: a.charge.decision}
 	if err := a.send(q, &result); err != nil {
 		return Result{}, a.settle(q, result, err)
 	}
@@ -66,7 +66,7 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 		return throttle.Unavailable("keeping what was charged", err)
 	}
 	q.decided()
-	return a.mail(mail)
+	return a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}}, mail.Bytes, a.handOver)
 }
 
 func (q *Send) decided() {
@@ -77,51 +77,39 @@ func (q *Send) decided() {
 
 // take asks the rules and charges them. What may be charged although nothing is sent is refunded in
 // the background, and the key is free after that.
-func (a *Attempt) take(q Send) (Result, error) {
+func (a *Attempt) take() error {
 	if a.previous != (throttle.ID{}) {
-		left, err := q.Rules.Release(a.ctx, q.Rules.ExactCharges(q.Traits, a.previous))
-		if err != nil {
-			return Result{}, a.notAdmitted(q, left, failure(err))
+		c := &a.charge
+		var err error
+		if c.owed, err = c.rules.Release(a.ctx, c.rules.ExactCharges(c.traits, a.previous)); err != nil {
+			return a.notAdmitted(failure(err))
 		}
 	}
-	began := time.Now()
-	d, err := a.charge(q)
-	a.service.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
-	if err != nil {
-		return Result{}, a.notAdmitted(q, d.Charges, failure(err))
-	}
-	if a.alone {
-		d.Degraded, d.Verdict.Degraded = true, true
-	}
-	if !d.Allowed {
-		return Result{}, a.notAdmitted(q, d.Charges, &Error{Kind: Limited, Result: Result{Decision: d}})
+	if err := a.service.take(a.ctx, &a.charge); err != nil {
+		return a.notAdmitted(err)
 	}
 	a.move(charged)
-	a.charges = d.Charges
-	return Result{ID: a.id, Decision: d}, nil
+	return nil
 }
 
-// charge charges the rules. After a panic it is not known which of them are charged.
-func (a *Attempt) charge(q Send) (d rules.Decision, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			d.Charges, err = q.Rules.ExactCharges(q.Traits, a.id), recovered.From(value)
-		}
-	}()
-	return q.Rules.Take(a.ctx, q.Traits, a.id)
-}
-
-func (a *Attempt) notAdmitted(q Send, owed []rules.Charge, e *Error) error {
+func (a *Attempt) notAdmitted(e *Error) error {
 	if e.Kind != Limited {
 		e.Result.ID = a.id
 	}
 	a.move(freed)
-	if len(owed) > 0 { // the store failed just now
-		a.service.refunds.later(a.refund(q, owed))
+	if len(a.charge.owed) > 0 { // the store failed just now
+		a.service.refunds.later(a.refund(e.Kind))
 	} else if a.keyed {
 		a.service.refunds.now(&refund{attempt: a})
 	}
 	return e
+}
+
+// refund returns what is to be done for an attempt that sends nothing.
+func (a *Attempt) refund(why Kind) *refund {
+	r := a.service.refund(&a.charge, why)
+	r.attempt = a
+	return r
 }
 
 // compose makes the email, with a code unless the caller gave one.
@@ -129,36 +117,21 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
 	if mail.Code == "" {
-		if err := a.issue(q, result); err != nil {
+		if err := a.issue(result); err != nil {
 			return message.Message{}, err
 		}
-		mail.Code, mail.ExpiresInMS = a.code, result.ExpiresIn
+		mail.Code, mail.ExpiresInMS = a.charge.code, result.ExpiresIn
 	}
 	composed, err := q.Composer.Compose(mail)
 	result.MessageID = composed.ID
 	return composed, err
 }
 
-// mail hands the email to a relay.
-func (a *Attempt) mail(mail message.Message) error {
-	began := time.Now()
-	tx, err := a.service.o.Relay.Begin(a.ctx, mail.From, mail.To)
-	if err == nil {
-		defer tx.Abort() // does nothing after Commit
-		if err := a.handOver(); err != nil {
-			return err
-		}
-		_, err = tx.Commit(mail.Bytes)
-	}
-	a.service.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
-	return err
-}
-
 // issue makes a code, which is valid before the email leaves: the visitor may be quick.
-func (a *Attempt) issue(q Send, result *Result) (err error) {
+func (a *Attempt) issue(result *Result) (err error) {
 	codes := a.service.o.Codes
 	result.ExpiresIn = codes.Lifetime()
-	a.code, err = codes.Issue(a.ctx, recipient(q.Mail.To, q.Purpose))
+	a.charge.code, err = codes.Issue(a.ctx, recipient(a.charge.to, a.charge.purpose))
 	return err
 }
 
@@ -167,32 +140,16 @@ func (a *Attempt) issue(q Send, result *Result) (err error) {
 func (a *Attempt) settle(q Send, result Result, err error) error {
 	e := failure(err)
 	e.Result = result
-	if a.stays(e) {
+	if a.charge.stays(e, a.state == handedOver) {
 		a.move(answered)
 		return e
 	}
-	owed := a.charges
-	if e.Kind == Deferred { // or a visitor could let the relay ask about recipients without end
-		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
-	}
 	a.move(freed)
-	a.service.refunds.now(a.refund(q, owed))
+	a.service.refunds.now(a.refund(e.Kind))
 	if errors.Is(err, errTaken) {
 		return a.mayHaveLeft(q, errTaken)
 	}
 	return e
-}
-
-// stays reports whether the send stays charged: the relay refused the email for good, or the
-// email may have left. An error that is not known proves nothing.
-func (a *Attempt) stays(e *Error) bool {
-	switch e.Kind {
-	case Rejected:
-		return true
-	case Unknown, Failed:
-		return a.state == handedOver && !errors.Is(e, relay.ErrUnsendable) && !errors.Is(e, errTaken)
-	}
-	return false
 }
 
 // mayHaveLeft returns the answer about an email that another attempt under the key has handed over,

@@ -62,7 +62,7 @@ func sendOne(ctx context.Context, c *config.Config, mail message.Message) (recei
 		defer cancel()
 		err = errors.Join(err, relays.Close(quit))
 	}()
-	tx, err := relays.Begin(ctx, mail.From, mail.To)
+	tx, err := relays.Begin(ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}})
 	if err != nil {
 		return receipt, err
 	}

@@ -14,6 +14,7 @@ import (
 type budget struct {
 	ctx      context.Context
 	until    time.Time
+	begin    time.Time     // when the text must be on its way
 	lastCall time.Time     // after it nothing is begun
 	whole    time.Duration // Options.Deadline
 }
@@ -24,12 +25,16 @@ const usefulTime = time.Second
 // newBudget starts the budget of a send, which ends with either context or when its time is up.
 // Nothing is begun with less than a second, or a tenth of the whole, left. The caller calls release
 // at the end.
-func newBudget(ctx, life context.Context, whole time.Duration) (b budget, release func()) {
+func newBudget(ctx, life context.Context, whole time.Duration, by time.Time) (b budget, release func()) {
 	now := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, now.Add(whole))
 	b = budget{ctx: ctx, whole: whole}
 	b.until, _ = ctx.Deadline()
-	b.lastCall = b.until.Add(-max(0, min(usefulTime, b.until.Sub(now)/10)))
+	b.begin = b.until
+	if !by.IsZero() && by.Before(b.until) {
+		b.begin = by
+	}
+	b.lastCall = b.begin.Add(-max(0, min(usefulTime, b.begin.Sub(now)/10)))
 	stop := context.AfterFunc(life, cancel)
 	return b, func() {
 		stop()
@@ -67,5 +72,5 @@ func (b budget) cause(asked time.Time, err error) error {
 // had a fair chance to answer. Silence for half of the time that a send may take is held
 // against a relay.
 func (b budget) cutShort(asked, now time.Time) bool {
-	return !now.Before(b.until) && now.Sub(asked) < b.whole/2
+	return !now.Before(b.begin) && now.Sub(asked) < b.whole/2
 }

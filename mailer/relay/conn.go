@@ -53,7 +53,7 @@ var (
 // outcome is always Unavailable.
 func (r *relay) dial(b budget) (*conn, *Error) {
 	c := &conn{relay: r, budget: b, asked: time.Now()}
-	dialer := net.Dialer{Timeout: r.options.limits.Connect}
+	dialer := net.Dialer{Timeout: r.options.limits.Connect, Deadline: b.begin}
 	socket, err := dialer.DialContext(b.ctx, "tcp", r.name)
 	if err != nil {
 		return nil, c.lost(StepConnect, err)
@@ -118,7 +118,7 @@ func (c *conn) introduce() *Error {
 }
 
 func (c *conn) secure() *Error {
-	if err := c.arm(c.relay.options.limits.Connect); err != nil {
+	if err := c.arm(c.relay.options.limits.Connect, c.budget.begin); err != nil {
 		return c.lost(StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, c.relay.tls)
@@ -171,7 +171,7 @@ func (c *conn) expect(step Step, want int, line ...string) *Error {
 
 // ask sends a line, if there is one, and reads the reply.
 func (c *conn) ask(line ...string) (int, error) {
-	if err := c.arm(c.relay.options.limits.Command); err != nil {
+	if err := c.arm(c.relay.options.limits.Command, c.budget.begin); err != nil {
 		return 0, err
 	}
 	if err := c.say(line...); err != nil {
@@ -193,13 +193,13 @@ func (c *conn) say(lines ...string) error {
 	return err
 }
 
-// arm starts a wait for the relay, of this much time or what is left of the send's. An error means
-// that the send has ended.
-func (c *conn) arm(most time.Duration) error {
+// arm starts a wait for the relay, of this much time and until then at most. An error means that the
+// send has ended.
+func (c *conn) arm(most time.Duration, until time.Time) error {
 	c.asked = time.Now()
 	deadline := c.asked.Add(most)
-	if c.budget.until.Before(deadline) {
-		deadline = c.budget.until
+	if until.Before(deadline) {
+		deadline = until
 	}
 	if err := c.socket.SetDeadline(deadline); err != nil {
 		return err
@@ -253,9 +253,9 @@ func (c *conn) part(failure *Error) {
 
 // extensions is what EHLO offered, as far as it matters here.
 type extensions struct {
-	pipelining, startTLS bool
-	size                 int      // the most octets of an email; 0 if it does not say
-	auth                 []string // the ways to log in
+	pipelining, startTLS, eightBit bool
+	size                           int      // the most octets of an email; 0 if it does not say
+	auth                           []string // the ways to log in
 }
 
 func readExtensions(text string) extensions {
@@ -271,6 +271,8 @@ func readExtensions(text string) extensions {
 			e.pipelining = true
 		case "STARTTLS":
 			e.startTLS = true
+		case "8BITMIME":
+			e.eightBit = true
 		case "SIZE":
 			if len(words) > 1 {
 				e.size, _ = strconv.Atoi(words[1])

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
+
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // Outcome says what became of an email that was not accepted, and with it whether the send
@@ -80,11 +82,12 @@ type Receipt struct {
 // address or a secret.
 type Error struct {
 	Outcome    Outcome
-	Relay      string        // host:port; empty if no relay was asked
-	Step       Step          // empty if no relay was asked
-	Reply      *Reply        // the relay's answer, if there was one
-	RetryAfter time.Duration // when trying again may help, if that is known
-	Err        error         // the cause, where there is more to say than the reply
+	Relay      string          // host:port; empty if no relay was asked
+	Step       Step            // empty if no relay was asked
+	To         address.Address // the recipient that the relay refused, where it refused one
+	Reply      *Reply          // the relay's answer, if there was one
+	RetryAfter time.Duration   // when trying again may help, if that is known
+	Err        error           // the cause, where there is more to say than the reply
 }
 
 // Error implements error.
@@ -113,12 +116,16 @@ var (
 	// bare CR or LF. The caller is at fault, not the relay; the email never left.
 	ErrUnsendable = errors.New("the email cannot be sent as it is")
 
+	// ErrTooBig is matched if the relay announced that it takes no text of this size.
+	ErrTooBig = errors.New("the email is larger than the relay accepts")
+	// ErrEightBit is matched if the relay takes no octets above 127 (8BITMIME).
+	ErrEightBit = errors.New("the relay accepts only 7-bit text")
+
 	errClosed    = errors.New("the relay connections are closed")
 	errOpen      = errors.New("its circuit breaker is open")
 	errOverLimit = errors.New("it accepts no more connections")
 	errTooMany   = errors.New("too many sends are waiting for the relay")
 	errTimeout   = errors.New("no answer in time")
-	errTooBig    = errors.New("the email is larger than the relay accepts")
 	errTooEarly  = errors.New("the relay sent an unexpected reply")
 )
 

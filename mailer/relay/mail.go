@@ -8,35 +8,37 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
-// begin goes up to the relay's 354: MAIL, exactly one RCPT, DATA, with RSET before where the last
+// begin goes up to the relay's 354: MAIL, RCPT for each recipient, DATA, with RSET before where the last
 // email was not accepted. With PIPELINING all go out at once. It returns the first failure; after
 // one nothing more is sent.
-func (c *conn) begin(from, to address.Address) (first *Error) {
-	steps := []Step{StepRSET, StepMAIL, StepRCPT, StepDATA}
-	lines := []string{"RSET", "MAIL FROM:<" + from.String() + ">", "RCPT TO:<" + to.String() + ">", "DATA"}
-	if c.state == ready {
-		steps, lines = steps[1:], lines[1:]
+func (c *conn) begin(e Envelope) (first *Error) {
+	if e.EightBit && !c.offers.eightBit {
+		return &Error{Outcome: Unavailable, Relay: c.relay.name, Step: StepMAIL, Err: ErrEightBit}
 	}
+	commands := c.commands(e)
 	c.state = begun
 	atOnce := c.offers.pipelining
-	for i, step := range steps {
+	for i, command := range commands {
 		timeout := c.relay.options.limits.Command
-		if step == StepRCPT {
+		if command.step == StepRCPT {
 			timeout = c.relay.options.limits.RCPT
 		}
-		err := c.arm(timeout)
+		err := c.arm(timeout, c.budget.begin)
 		switch {
 		case err != nil || atOnce && i > 0:
 		case atOnce:
-			err = c.say(lines...)
+			err = c.say(lines(commands)...)
 		default:
-			err = c.say(lines[i])
+			err = c.say(command.line)
 		}
 		if err != nil {
-			return cmp.Or(first, c.lost(step, err))
+			return cmp.Or(first, c.lost(command.step, err))
 		}
-		failure := c.hear(step)
-		if first != nil && failure == nil && step == StepDATA {
+		failure := c.hear(command.step)
+		switch {
+		case failure != nil:
+			failure.To = command.to
+		case first != nil && command.step == StepDATA:
 			// A relay that opens the text for a refused recipient waits for a final dot. It
 			// gets none: without the connection there is nothing it could deliver.
 			c.state = broken
@@ -51,6 +53,36 @@ func (c *conn) begin(from, to address.Address) (first *Error) {
 		return c.lost(StepDATA, errTooEarly)
 	}
 	return first
+}
+
+// command is one line before the text, and the recipient that it is about.
+type command struct {
+	step Step
+	line string
+	to   address.Address
+}
+
+// commands are those of an email, up to its text.
+func (c *conn) commands(e Envelope) (all []command) {
+	if c.state != ready {
+		all = append(all, command{step: StepRSET, line: "RSET"})
+	}
+	from := "MAIL FROM:<" + e.From.String() + ">"
+	if e.EightBit {
+		from += " BODY=8BITMIME"
+	}
+	all = append(all, command{step: StepMAIL, line: from})
+	for _, to := range e.To {
+		all = append(all, command{StepRCPT, "RCPT TO:<" + to.String() + ">", to})
+	}
+	return append(all, command{step: StepDATA, line: "DATA"})
+}
+
+func lines(commands []command) (all []string) {
+	for _, one := range commands {
+		all = append(all, one.line)
+	}
+	return all
 }
 
 // hear reads the reply to a command before the text and returns a failure unless it is the
@@ -81,9 +113,9 @@ func (c *conn) stale(failure *Error) bool {
 // whether the last octet can have left.
 func (c *conn) send(text []byte) (*Reply, *Error) {
 	if c.offers.size > 0 && len(text) > c.offers.size {
-		return nil, c.lost(StepContent, errTooBig) // and broken: the relay waits for a text
+		return nil, c.lost(StepContent, ErrTooBig) // and broken: the relay waits for a text
 	}
-	if err := c.arm(c.relay.options.limits.FinalDot); err != nil {
+	if err := c.arm(c.relay.options.limits.FinalDot, c.budget.until); err != nil {
 		return nil, c.lost(StepContent, err)
 	}
 	c.out = stuff(c.out[:0], text)
@@ -120,9 +152,8 @@ const maxLine = 998
 
 // sendable reports whether a text can go over the wire as it is: not with a CR or LF on its own,
 // since servers differ in what they take for a line end and the difference smuggles email
-// (CVE-2023-51764), a NUL, octets above 127, which relays without 8BITMIME damage, or a line that
-// is too long.
-func sendable(text []byte) bool {
+// (CVE-2023-51764), a NUL, a line that is too long, or octets above 127 that no relay was asked about.
+func sendable(text []byte, eightBit bool) bool {
 	lines := bytes.Count(text, []byte("\r\n"))
 	if lines == 0 || !bytes.HasSuffix(text, []byte("\r\n")) || bytes.Count(text, []byte("\r")) != lines || bytes.Count(text, []byte("\n")) != lines {
 		return false
@@ -136,7 +167,7 @@ func sendable(text []byte) bool {
 			return false
 		}
 	}
-	return all < 128 && bytes.IndexByte(text, 0) < 0
+	return (eightBit || all < 128) && bytes.IndexByte(text, 0) < 0
 }
 
 // stuff appends what follows DATA: the text, with dots doubled at the start of lines, and the final

@@ -60,7 +60,7 @@ func commitCut(t *testing.T, text []byte, after int, secure, trust *tls.Config) 
 	cut.left = after
 	c := &conn{relay: &relay{options: Options{}.withDefaults()}}
 	c.use(here, stream)
-	b, release := newBudget(t.Context(), t.Context(), time.Minute)
+	b, release := newBudget(t.Context(), t.Context(), time.Minute, time.Time{})
 	defer release()
 	c.enter(b)
 	_, failure := c.send(text)

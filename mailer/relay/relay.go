@@ -79,7 +79,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errOverLimit),
 		failure.Outcome == Deferred && failure.Step != StepRCPT:
 		return breaker.NotJudged
-	case failure.Step == StepRCPT, errors.Is(failure, errTooBig):
+	case failure.Step == StepRCPT, errors.Is(failure, ErrTooBig), errors.Is(failure, ErrEightBit):
 		return breaker.Answered
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return breaker.Failed
@@ -91,6 +91,9 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 
 // report logs a failed attempt.
 func (r *relay) report(to address.Address, failure *Error) {
+	if !failure.To.IsZero() {
+		to = failure.To
+	}
 	level := slog.LevelWarn
 	if failure.Outcome == Rejected {
 		level = slog.LevelInfo

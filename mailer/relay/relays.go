@@ -5,7 +5,7 @@
 // for good, certainly not sent, or possibly delivered without an answer. The caller notes
 // between the two that the email may leave.
 //
-//	tx, err := relays.Begin(ctx, from, to)
+//	tx, err := relays.Begin(ctx, relay.Envelope{From: from, To: recipients})
 //	if err != nil {
 //		return err // the email never left, or was refused for good
 //	}

@@ -126,9 +126,13 @@ func play(t testing.TB, script fault.Script) *fault.Server {
 	return s
 }
 
+func envelope(m message.Message) relay.Envelope {
+	return relay.Envelope{From: m.From, To: []address.Address{m.To}}
+}
+
 // send is one email from Begin to Commit.
 func send(ctx context.Context, relays *relay.Relays, m message.Message) (relay.Receipt, error) {
-	tx, err := relays.Begin(ctx, m.From, m.To)
+	tx, err := relays.Begin(ctx, envelope(m))
 	if err != nil {
 		return relay.Receipt{}, err
 	}

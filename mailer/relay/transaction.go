@@ -10,15 +10,24 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
+// Envelope is who an email is from and to, and what a relay has to know before its text.
+type Envelope struct {
+	From     address.Address
+	To       []address.Address // at least one
+	EightBit bool              // the text has octets above 127
+	// By, unless it is zero, is when the text must be on its way, if it is to leave at all.
+	By time.Time
+}
+
 // Tx is an email that a relay is ready for. It must end in Commit or Abort, and belongs to one
 // goroutine.
 type Tx struct {
-	relays   *Relays
-	budget   budget
-	release  func() // of the budget
-	from, to address.Address
-	left     []*relay // still to be asked
-	ended    bool
+	relays  *Relays
+	budget  budget
+	release func() // of the budget
+	Envelope
+	left  []*relay // still to be asked
+	ended bool
 
 	// The relay that is asked now, over which connection, and since when.
 	relay *relay
@@ -30,17 +39,17 @@ type Tx struct {
 	trouble bool   // a relay was asked and failed otherwise than at the recipient
 }
 
-// Begin finds a relay that is ready for the text of an email from and to these addresses. It
-// tries the relays in order. With another to try, an email waits for a connection for a third
-// of its time. The error is an *Error whose Outcome is never Unknown.
+// Begin finds a relay that is ready for the text of an email. It tries the relays in order. With
+// another to try, an email waits for a connection for a third of its time. Of several recipients a
+// relay takes all or none. The error is an *Error whose Outcome is never Unknown.
 //
 // Begin and Commit together end when ctx ends or Options.Deadline has passed.
-func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
+func (r *Relays) Begin(ctx context.Context, e Envelope) (*Tx, error) {
 	if !r.enter() {
 		return nil, &Error{Outcome: Unavailable, Err: errClosed}
 	}
-	tx := &Tx{relays: r, from: from, to: to, left: r.relays}
-	tx.budget, tx.release = newBudget(ctx, r.life, r.options.Deadline)
+	tx := &Tx{relays: r, Envelope: e, left: r.relays}
+	tx.budget, tx.release = newBudget(ctx, r.life, r.options.Deadline, e.By)
 	failure := tx.pace()
 	if failure == nil {
 		failure = tx.next()
@@ -51,6 +60,10 @@ func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, erro
 	}
 	return tx, nil
 }
+
+// domain is that whose share of the connections the email uses. Of several recipients it is the
+// first one's.
+func (tx *Tx) domain() string { return tx.To[0].Domain() }
 
 func (tx *Tx) end() {
 	tx.ended = true
@@ -100,12 +113,12 @@ func (tx *Tx) ask(until time.Time) *Error {
 		return r.circuitOpen(wait)
 	}
 	var failure *Error
-	if tx.conn, failure = r.pool.take(tx.budget.ctx, until, tx.to.Domain()); failure != nil {
+	if tx.conn, failure = r.pool.take(tx.budget.ctx, until, tx.domain()); failure != nil {
 		return failure
 	}
 	// Asked again: the circuit may have opened while this email waited.
 	if tx.pass = r.circuit.Ask(); !tx.pass.OK {
-		r.pool.release(tx.conn, tx.to.Domain())
+		r.pool.release(tx.conn, tx.domain())
 		return r.circuitOpen(tx.pass.Wait)
 	}
 	failure = tx.open()
@@ -120,7 +133,7 @@ func (tx *Tx) ask(until time.Time) *Error {
 func (tx *Tx) open() (failure *Error) {
 	if kept := tx.conn; kept != nil {
 		kept.enter(tx.budget)
-		failure = kept.begin(tx.from, tx.to)
+		failure = kept.begin(tx.Envelope)
 		if failure == nil || !kept.stale(failure) || tx.budget.tooLate() {
 			return failure
 		}
@@ -129,7 +142,7 @@ func (tx *Tx) open() (failure *Error) {
 	if tx.conn, failure = tx.relay.dial(tx.budget); failure != nil {
 		return failure
 	}
-	return tx.conn.begin(tx.from, tx.to)
+	return tx.conn.begin(tx.Envelope)
 }
 
 // settle ends a try. The circuit is updated first: the next in the queue must find it as this
@@ -146,7 +159,7 @@ func (tx *Tx) settle(failure *Error) {
 		tx.conn.leave()
 	}
 	r.circuit.Settle(tx.pass, health(tx.budget.ctx, failure))
-	r.pool.release(tx.conn, tx.to.Domain())
+	r.pool.release(tx.conn, tx.domain())
 }
 
 // note keeps and reports what a relay said. The answer in the end is that of the last one that
@@ -166,7 +179,7 @@ func (tx *Tx) note(failure *Error) {
 	tx.relay.tried(string(failure.Outcome), tx.began)
 	if failure.Outcome != Busy {
 		tx.trouble = tx.trouble || failure.Outcome == Unavailable
-		tx.relay.report(tx.to, failure)
+		tx.relay.report(tx.To[0], failure)
 	}
 }
 
@@ -181,10 +194,10 @@ func (tx *Tx) answer() *Error {
 // While it is certain that the email never left, the relays that are left are tried, too. The
 // error is an *Error, or ErrUnsendable.
 //
-// The text is a whole RFC 5322 email: lines of at most 998 octets of ASCII, each ended by
-// CRLF, dots not stuffed. No octet of it is changed.
+// The text is a whole RFC 5322 email: lines of at most 998 octets, each ended by CRLF, dots not
+// stuffed, of ASCII unless Envelope.EightBit says otherwise. No octet of it is changed.
 func (tx *Tx) Commit(text []byte) (Receipt, error) {
-	if !sendable(text) {
+	if !sendable(text, tx.EightBit) {
 		tx.Abort()
 		return Receipt{}, ErrUnsendable
 	}

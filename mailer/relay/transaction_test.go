@@ -82,7 +82,7 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
 	begin := func() *relay.Tx {
-		return must.Get(relays.Begin(t.Context(), letter().From, letter().To))(t)
+		return must.Get(relays.Begin(t.Context(), envelope(letter())))(t)
 	}
 	begin().Abort()
 	servertest.Eventually(t, "the aborted connection is closed", func() bool { return first.Open() == 0 })
@@ -224,7 +224,7 @@ func ExampleRelays_Begin() {
 
 	from, _ := address.Parse("no-reply@acme.example", address.Identity{})
 	to, _ := address.Parse("alice@example.com", address.Identity{})
-	tx, err := relays.Begin(ctx, from, to)
+	tx, err := relays.Begin(ctx, relay.Envelope{From: from, To: []address.Address{to}})
 	if err != nil {
 		fmt.Println(err) // the email never left, or was refused for good
 		return
@@ -234,4 +234,86 @@ func ExampleRelays_Begin() {
 	receipt, err := tx.Commit([]byte("Subject: your code\r\n\r\n123456\r\n"))
 	fmt.Println(receipt.Reply.Code, err)
 	// Output: 250 <nil>
+}
+
+// An email to several recipients leaves to all of them or to none, and the one that a relay refused
+// is named.
+func TestBegin_SeveralRecipients_AllOrNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script  fault.Script
+		outcome relay.Outcome
+		named   bool
+		heard   string
+	}{
+		"taken":                    {fault.Script{}, "", false, "EHLO MAIL RCPT RCPT RCPT DATA TEXT"},
+		"taken, one by one":        {fault.Script{NoPipelining: true}, "", false, "EHLO MAIL RCPT RCPT RCPT DATA TEXT"},
+		"one refused":              {fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "two"}, relay.Rejected, true, "EHLO MAIL RCPT RCPT RCPT DATA"},
+		"one refused, one by one":  {fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "two", NoPipelining: true}, relay.Rejected, true, "EHLO MAIL RCPT RCPT"},
+		"one deferred":             {fault.Script{At: fault.RCPT, Kind: fault.Temporary, To: "two"}, relay.Deferred, true, "EHLO MAIL RCPT RCPT RCPT DATA"},
+		"one deferred, one by one": {fault.Script{At: fault.RCPT, Kind: fault.Temporary, To: "two", NoPipelining: true}, relay.Deferred, true, "EHLO MAIL RCPT RCPT"},
+		"text refused":             {fault.Script{At: fault.Dot, Kind: fault.Permanent}, relay.Rejected, false, "EHLO MAIL RCPT RCPT RCPT DATA TEXT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := play(t, c.script)
+			r := newRelays(t, steady(), plain(s))
+			to := []address.Address{parse("one@acme.example"), parse("two@acme.example"), parse("three@other.example")}
+			tx, err := r.Begin(t.Context(), relay.Envelope{From: letter().From, To: to})
+			if err == nil {
+				_, err = tx.Commit(letter().Bytes)
+			}
+			checkOutcome(t, err, c.outcome)
+			if failure, ok := errors.AsType[*relay.Error](err); ok && (failure.To == to[1]) != c.named {
+				t.Errorf("%q is named", failure.To.String())
+			}
+			if heard := heardBy(s); heard != c.heard {
+				t.Errorf("the relay heard %s", heard)
+			}
+			if mails := s.Mails(); c.outcome == "" && (len(mails) != 1 || mails[0].To != "one@acme.example two@acme.example three@other.example") {
+				t.Errorf("%+v", mails)
+			}
+		})
+	}
+}
+
+// Octets above 127 go to a relay that takes them, as they are, and to no other.
+func TestBegin_EightBitText_OnlyWhereItIsTaken(t *testing.T) {
+	without, with := play(t, fault.Script{NoEightBit: true}), play(t, fault.Script{})
+	text := []byte("Subject: code\r\n\r\nüäö 123456\r\n")
+	e := envelope(letter())
+	e.EightBit = true
+	_, err := newRelays(t, steady(), plain(without)).Begin(t.Context(), e)
+	checkOutcome(t, err, relay.Unavailable)
+	if !errors.Is(err, relay.ErrEightBit) || heardBy(without) != "EHLO" {
+		t.Errorf("%v; the relay heard %s", err, heardBy(without))
+	}
+	tx := must.Get(newRelays(t, steady(), plain(without), plain(with)).Begin(t.Context(), e))(t)
+	if _, err := tx.Commit(text); err != nil || string(with.Mails()[0].Text) != string(text) {
+		t.Errorf("%v, %v", err, with.Mails())
+	}
+	if heard := string(with.Received()[0]); !strings.Contains(heard, "> BODY=8BITMIME\r\n") {
+		t.Errorf("the relay heard %q", heard)
+	}
+}
+
+// A text that cannot be on its way in time does not leave.
+func TestBegin_NotReadyInTime_NothingLeaves(t *testing.T) {
+	t.Parallel()
+	for _, step := range []fault.Step{fault.Banner, fault.MAIL, fault.RCPT, fault.DATA} {
+		s := play(t, fault.Script{At: step, Kind: fault.Silence})
+		e, began := envelope(letter()), time.Now()
+		e.By = began.Add(patience)
+		_, err := newRelays(t, steady(), plain(s)).Begin(t.Context(), e)
+		if failure, ok := errors.AsType[*relay.Error](err); !ok || failure.Outcome == relay.Unknown || failure.Outcome == relay.Rejected || time.Since(began) > hanging/2 {
+			t.Errorf("silent at %s: %v after %s", step, err, time.Since(began))
+		}
+	}
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 2 * patience / 20})
+	e := envelope(letter())
+	e.By = time.Now().Add(patience)
+	tx := must.Get(newRelays(t, steady(), plain(s)).Begin(t.Context(), e))(t)
+	if _, err := tx.Commit(letter().Bytes); err != nil {
+		t.Errorf("a slow answer to a text that left in time: %v", err)
+	}
 }

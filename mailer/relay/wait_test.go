@@ -26,7 +26,7 @@ func queued(t *testing.T, o Options, waiting int) (begin func(ctx context.Contex
 		t.Fatal(failure)
 	}
 	return func(ctx context.Context) *Error {
-		_, err := r.Begin(ctx, address.Address{}, address.Address{})
+		_, err := r.Begin(ctx, Envelope{To: make([]address.Address, 1)})
 		failure, _ := errors.AsType[*Error](err)
 		return failure
 	}, p

@@ -72,7 +72,7 @@ type Script struct {
 	HoldBack bool
 
 	// These leave an extension out of EHLO's answer.
-	NoPipelining, NoSTARTTLS, NoAUTH bool
+	NoPipelining, NoSTARTTLS, NoAUTH, NoEightBit bool
 	// Size is the greatest email that EHLO's answer says is taken, 0 for 100 MB.
 	Size int
 	// MostConns are taken at once, 0 for any number. One more is told 421 and closed.

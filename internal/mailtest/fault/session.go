@@ -108,6 +108,9 @@ func (s *session) offers() string {
 	if !script.NoPipelining {
 		lines = append(lines, "PIPELINING")
 	}
+	if !script.NoEightBit {
+		lines = append(lines, "8BITMIME")
+	}
 	if script.TLS != nil && !s.secure && !script.NoSTARTTLS {
 		lines = append(lines, "STARTTLS")
 	}
@@ -188,7 +191,7 @@ func (s *session) rcpt(rest string) (err error) {
 		err = s.say(right)
 	}
 	if err == nil {
-		s.to = inBrackets(rest)
+		s.to = strings.TrimSpace(s.to + " " + inBrackets(rest))
 	}
 	return err
 }

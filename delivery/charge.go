@@ -1,0 +1,96 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// charge is what the rules are charged for one recipient of an email, until its outcome is known.
+type charge struct {
+	to       address.Address
+	rules    *rules.Set
+	traits   rules.Send
+	id       throttle.ID
+	decision rules.Decision
+	owed     []rules.Charge // to be refunded if the email does not leave
+	ready    time.Time      // when its position in a queue comes
+	code     string         // issued for it
+	purpose  string         // of the code
+	alone    bool           // without what other nodes have on record
+}
+
+// take asks the rules and charges them. With an error, what is owed may be charged all the same.
+func (s *Service) take(ctx context.Context, c *charge) *Error {
+	began := time.Now()
+	d, err := c.ask(ctx)
+	s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
+	if c.alone {
+		d.Degraded, d.Verdict.Degraded = true, true
+	}
+	c.decision, c.owed = d, d.Charges
+	if err != nil {
+		e := failure(err)
+		e.Result.ID = c.id
+		return e
+	}
+	if !d.Allowed {
+		return &Error{Kind: Limited, Result: Result{Decision: d}}
+	}
+	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
+	return nil
+}
+
+// ask charges the rules. After a panic it is not known which of them are charged.
+func (c *charge) ask(ctx context.Context) (d rules.Decision, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			d.Charges, err = c.rules.ExactCharges(c.traits, c.id), recovered.From(value)
+		}
+	}()
+	return c.rules.Take(ctx, c.traits, c.id)
+}
+
+// stays reports whether a recipient stays charged for an email that was not accepted: the relay
+// refused it, or the whole email, for good, or the email may have left. An error that is not known
+// proves nothing.
+func (c *charge) stays(e *Error, handedOver bool) bool {
+	switch e.Kind {
+	case Rejected:
+		refused, ok := errors.AsType[*relay.Error](e)
+		return !ok || refused.To.IsZero() || refused.To == c.to
+	case Unknown, Failed:
+		return handedOver && !errors.Is(e, relay.ErrUnsendable) && !errors.Is(e, errTaken)
+	}
+	return false
+}
+
+// refund returns what is to be done for a charge whose email does not leave.
+func (s *Service) refund(c *charge, why Kind) *refund {
+	owed := c.owed
+	if why == Deferred { // or a visitor could let the relay ask about recipients without end
+		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
+	}
+	r := &refund{id: c.id, whose: slog.String("mailbox", c.to.Hash())}
+	r.release = func(ctx context.Context) (err error) {
+		if owed, err = c.rules.Release(ctx, owed); len(owed) > 0 {
+			return err
+		}
+		if err != nil { // of a counter, which must not be asked twice
+			s.o.Log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
+		}
+		return nil
+	}
+	if c.code != "" {
+		r.revoke = func(ctx context.Context) error { return s.o.Codes.Revoke(ctx, recipient(c.to, c.purpose), c.code) }
+	}
+	return r
+}

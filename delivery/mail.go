@@ -1,0 +1,95 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// Mail is an email that another program has written. Its recipients are charged one by one, and the
+// relay takes it for all of them or for none. It is used by one goroutine, and ends with HandOver or
+// Abandon.
+type Mail struct {
+	service *Service
+	ctx     context.Context
+	durable func(ctx context.Context) error
+	charges []*charge
+	left    bool // it may have left
+}
+
+// Mail begins an email whose recipients are charged within ctx.
+func (s *Service) Mail(ctx context.Context) *Mail {
+	ctx, durable := cache.Batch(ctx)
+	return &Mail{service: s, ctx: ctx, durable: durable}
+}
+
+// Charge charges one more recipient. After an error, which is an *Error, it is not charged.
+func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Result, error) {
+	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID()}
+	if err := m.service.take(m.ctx, c); err != nil {
+		if len(c.owed) > 0 { // the store failed just now
+			m.service.refunds.later(m.service.refund(c, err.Kind))
+		}
+		return Result{}, err
+	}
+	m.charges = append(m.charges, c)
+	return Result{ID: c.id, Decision: c.decision}, nil
+}
+
+// HandOver gives the text to a relay. It must be on its way by then, and ctx ends the wait for the
+// relay's answer. The error is an *Error; recipients who are not charged for it are refunded.
+func (m *Mail) HandOver(ctx context.Context, e relay.Envelope, text []byte) error {
+	err := m.handOver(ctx, e, text)
+	if err == nil {
+		m.charges = nil
+		return nil
+	}
+	failed := failure(err)
+	var owed []*charge
+	for _, c := range m.charges {
+		if !c.stays(failed, m.left) {
+			owed = append(owed, c)
+		}
+	}
+	m.refund(owed, failed.Kind)
+	return failed
+}
+
+func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err error) {
+	defer recovered.Into(&err)
+	waiting, cancel := context.WithDeadline(ctx, e.By)
+	defer cancel()
+	for _, c := range m.charges {
+		e.To = append(e.To, c.to)
+		if err := m.service.wait(waiting, time.Until(c.ready).Milliseconds()); err != nil {
+			return err
+		}
+	}
+	if err := m.durable(waiting); err != nil {
+		return throttle.Unavailable("keeping what was charged", err)
+	}
+	return m.service.handOver(ctx, e, text, func() error {
+		m.left = true
+		return nil
+	})
+}
+
+// Abandon refunds the recipients of an email that is not to leave. After HandOver it does nothing.
+func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }
+
+// refund refunds charges at once, as each may have to wait for a store that does not answer.
+func (m *Mail) refund(owed []*charge, why Kind) {
+	m.charges = nil
+	var all sync.WaitGroup
+	for _, c := range owed {
+		all.Go(func() { m.service.refunds.now(m.service.refund(c, why)) })
+	}
+	all.Wait()
+}
