@@ -69,7 +69,7 @@ func (r *request) describe(status int, took time.Duration) {
 	}
 	r.add("action", r.action)
 	r.add("subject", r.subject)
-	r.report.Rule = cmp.Or(r.report.Rule, r.rule)
+	r.report.Rule = cmp.Or(r.report.Rule, r.counted.Name)
 	r.attrs = r.report.AppendAttrs(r.attrs)
 	if r.replayed {
 		r.attrs = append(r.attrs, slog.Bool("replayed", true))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/report"
@@ -18,7 +17,12 @@ type subjectBody struct {
 	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
 }
 
-func (b subjectBody) subject() string { return *b.Subject }
+func (b *subjectBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
+	if len(wrong) == 0 {
+		r.subject = s.names.subject(*b.Subject)
+	}
+	return wrong
+}
 
 type releaseBody struct {
 	subjectBody
@@ -51,108 +55,79 @@ type resetAnswer struct {
 	Cleared int    `json:"cleared"`
 }
 
-// readAction reads a request about the subject of an action, and notes both for the log.
-func readAction[B interface{ subject() string }](s *Server, c *fiber.Ctx) (limiter throttle.Limiter, body B, err error) {
-	r := requestOf(c)
-	limiter = r.live.Actions[c.Params("action")]
-	if limiter == nil {
-		return nil, body, unknown(unknownAction, "action", slices.Sorted(maps.Keys(r.live.Actions)))
+// readAction finds the action in the path.
+func readAction(r *request) error {
+	name := strings.Clone(r.c.Params("action"))
+	limiter, known := r.live.Actions[name]
+	if !known {
+		return unknown(unknownAction, "action", slices.Sorted(maps.Keys(r.live.Actions)))
 	}
-	r.action = strings.Clone(c.Params("action"))
-	if err = s.decode(c, &body); err == nil {
-		r.subject = s.names.subject(body.subject())
-	}
-	return limiter, body, err
+	r.action, r.counted.Limiter = name, limiter
+	return nil
 }
 
 // takeAction admits the action once, or refuses it. With an Idempotency-Key the id of the charge is
 // derived from the key, so a repeated take is recognized and not charged again. Such a take is not
 // refunded when the storage fails: it may repeat one that was answered before.
-func (s *Server) takeAction(c *fiber.Ctx) error {
-	r := requestOf(c)
-	key, err := readKey(c)
-	if err != nil {
-		return err
-	}
-	limiter, body, err := readAction[subjectBody](s, c)
-	if err != nil {
-		return err
-	}
+func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
+	limiter, key := r.counted.Limiter, r.idempotencyKey
 	r.admission = throttle.NewID()
 	if key != "" {
 		r.admission = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
 	}
-	v, err := limiter.Take(r.ctx, body.subject(), r.admission)
+	v, err := limiter.Take(r.ctx, *body.Subject, r.admission)
 	if err != nil {
 		if key == "" {
-			s.delivery.Refund(limiter, body.subject(), r.admission, slog.Group("", "action", r.action, "subject", r.subject))
+			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
 		}
 		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
-		return err
+		return nil, err
 	}
 	told := r.told(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
 	if !v.Allowed {
 		r.admission = throttle.ID{}
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
-		return denied(told)
+		return nil, denied(told)
 	}
 	if v.Newest == 0 { // a counter
 		r.admission = idAt(v.At)
 	}
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return respondWith(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, told)
+	return reported{&actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, told}, nil
 }
 
 // peekAction answers as a take would, and charges nothing.
-func (s *Server) peekAction(c *fiber.Ctx) error {
-	r := requestOf(c)
-	limiter, body, err := readAction[subjectBody](s, c)
+func (s *Server) peekAction(r *request, body *subjectBody) (any, error) {
+	v, err := r.counted.Limiter.Peek(r.ctx, *body.Subject)
 	if err != nil {
-		return err
-	}
-	v, err := limiter.Peek(r.ctx, body.subject())
-	if err != nil {
-		return err
+		return nil, err
 	}
 	told := r.told(report.OfOne(r.action, "", r.subject, &v))
-	return respondWith(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, told)
+	return reported{&actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, told}, nil
 }
 
 // releaseAction refunds a take.
-func (s *Server) releaseAction(c *fiber.Ctx) error {
-	r := requestOf(c)
-	limiter, body, err := readAction[releaseBody](s, c)
-	if err != nil {
-		return err
-	}
+func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
 	r.admission = throttle.ID([]byte(body.ID))
-	released, err := limiter.Release(r.ctx, body.subject(), throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
-	if err != nil {
-		return err
-	}
+	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
 	if released {
 		s.metrics.actions.WithLabelValues(r.action, "released", "").Inc()
 	}
-	return respond(c, releaseAnswer{released})
+	return releaseAnswer{released}, err
 }
 
 // resetAction clears what an action has counted for a subject.
-func (s *Server) resetAction(c *fiber.Ctx) error {
-	limiter, body, err := readAction[subjectResetBody](s, c)
-	if err != nil {
-		return err
-	}
-	name := requestOf(c).action
-	return s.clear(c, "action", name, limiter, body.subject(), body.Reason, &resetAnswer{Action: name})
+func (s *Server) resetAction(r *request, body *subjectResetBody) (any, error) {
+	cleared, err := s.clear(r, "action", r.action, *body.Subject, body.Reason)
+	return &resetAnswer{Action: r.action, Subject: r.subject, Cleared: cleared}, err
 }
 
 // clear resets a key of the limiter of an action or a rule, and writes that to the audit log.
-func (s *Server) clear(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
-	r := requestOf(c)
+func (s *Server) clear(r *request, of, name, key, reason string) (cleared int, err error) {
 	if err := s.auditReady(r); err != nil {
-		return err
+		return 0, err
 	}
-	cleared, err := limiter.Reset(r.ctx, key)
+	cleared, err = r.counted.Limiter.Reset(r.ctx, key)
 	s.audit(r, of+" reset", err,
 		slog.String(of, name),
 		slog.String("subject", r.subject),
@@ -160,9 +135,8 @@ func (s *Server) clear(c *fiber.Ctx, of, name string, limiter throttle.Limiter, 
 		slog.Int("cleared", cleared),
 	)
 	if err != nil {
-		return explain(err, notReset)
+		return 0, explain(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	answer.Subject, answer.Cleared = r.subject, cleared
-	return respond(c, answer)
+	return cleared, nil
 }

@@ -12,54 +12,15 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 const jsonType = "application/json"
 
-// decode reads a body that is one JSON object into a struct, and checks its fields.
-func (s *Server) decode(c *fiber.Ctx, into any) error {
-	if err := readBody(c, into); err != nil {
-		return err
-	}
-	return invalidFields(s.check(requestOf(c), into))
-}
-
-// respond answers with a struct as JSON.
-func respond(c *fiber.Ctx, answer any) error {
-	return respondRaw(c, jsonType, wire.Encode(answer))
-}
-
-// respondWith answers with a struct as JSON, with a report at its end.
-func respondWith(c *fiber.Ctx, answer any, told *report.Report) error {
-	told.Header(func(name, value string) { set(c, name, value) })
-	body := wire.Open(wire.Encode(answer))
-	told.AppendTo(&body)
-	return respondRaw(c, jsonType, body.End())
-}
-
-// respondRaw answers with a finished body.
-func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
-	c.Response().Header.SetContentType(contentType)
-	c.Response().SetBodyRaw(body)
-	return nil
-}
-
-// readBody reads a body that is one JSON object into a struct. An error names the position and
+// readObject reads a body that is one JSON object into a struct. An error names the position and
 // never repeats a value.
-func readBody(c *fiber.Ctx, into any) error {
-	if err := checkEncoding(c); err != nil {
-		return err
-	}
-	if !isJSON(c.Request().Header.ContentType()) {
-		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
-	}
-	return readObject(c.Request().Body(), into)
-}
-
-func readObject(body []byte, into any) error {
-	err := json.Unmarshal(body, into, strict)
+func readObject(body []byte, into any, reading json.Options) error {
+	err := json.Unmarshal(body, into, reading)
 	if text := bytes.TrimLeft(body, " \t\r\n"); err == nil && text[0] != '{' { // null
 		err = errObject
 	}
@@ -90,21 +51,25 @@ func isJSON(contentType []byte) bool {
 	return !has || ok && strings.Trim(charset, `"`) == "utf-8"
 }
 
-// strict refuses what two readers could read in two ways: a name that occurs twice, unknown
-// names and names in another case, text that is not UTF-8, null instead of a string.
-var strict = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(readString),
-	json.UnmarshalFromFunc(func(from *jsontext.Decoder, to **string) error {
-		*to = new(string)
-		return readString(from, *to)
-	}),
-	json.UnmarshalFromFunc(func(from *jsontext.Decoder, to *map[string]string) error {
-		if from.PeekKind() != '{' {
-			return errObject
-		}
-		return json.SkipFunc
-	}),
-)))
+// strict are the options of a reader that refuses what two readers could read in two ways: a name
+// that occurs twice, unknown names and names in another case, text that is not UTF-8, null instead of
+// a string.
+func strict(identity address.Identity) json.Options {
+	return json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(readString),
+		json.UnmarshalFromFunc(readEmail(identity)),
+		json.UnmarshalFromFunc(func(from *jsontext.Decoder, to **string) error {
+			*to = new(string)
+			return readString(from, *to)
+		}),
+		json.UnmarshalFromFunc(func(from *jsontext.Decoder, to *map[string]string) error {
+			if from.PeekKind() != '{' {
+				return errObject
+			}
+			return json.SkipFunc
+		}),
+	)))
+}
 
 var (
 	errNull   = errors.New("expected a string; leave the field out instead of null")

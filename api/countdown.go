@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/report"
@@ -17,26 +18,28 @@ import (
 const countdownLife = 24 * 60 * 60 * 1000
 
 // showCountdown tells how long the next send like that of the token still has to wait.
-func (s *Server) showCountdown(c *fiber.Ctx) error {
-	r := requestOf(c)
-	mailbox, send, err := s.openCountdown(c.Params("token"))
+func (s *Server) showCountdown(r *request, _ *none) (any, error) {
+	send, err := s.openCountdown(r, r.c.Params("token"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.mailbox = mailbox
 	decision, err := r.live.Rules.Peek(r.ctx, send)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	told := r.told(report.Of(&decision, mailbox.Hash(), s.names.subject, s.with.Now()))
-	return respondRaw(c, jsonType, told.Remaining())
+	return jsontext.Value(s.toldPeek(r, &decision).Remaining()), nil
 }
 
-// toldSend returns the report of a send, with a token for its countdown.
-func (s *Server) toldSend(r *request, mailbox address.Address, send rules.Send, d *rules.Decision) *report.Report {
-	told := r.told(report.Of(d, mailbox.Hash(), s.names.subject, s.with.Now()))
+// toldSend returns the report of a send to the mailbox of the request, with a token for its countdown.
+func (s *Server) toldSend(r *request, send rules.Send, d *rules.Decision) *report.Report {
+	told := s.toldPeek(r, d)
 	told.Countdown = s.sealCountdown(send, told.Wait)
 	return told
+}
+
+// toldPeek returns the report of a decision about the mailbox of the request.
+func (s *Server) toldPeek(r *request, d *rules.Decision) *report.Report {
+	return r.told(report.Of(d, r.mailbox.Hash(), s.names.subject, s.with.Now()))
 }
 
 // sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of
@@ -53,28 +56,29 @@ func (s *Server) sealCountdown(send rules.Send, wait int64) string {
 	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wait))
 }
 
-// openCountdown returns the send of a token. Whatever is wrong with the token is one answer.
-func (s *Server) openCountdown(token string) (mailbox address.Address, send rules.Send, err error) {
+// openCountdown returns the send of a token, whose mailbox becomes that of the request. Whatever is wrong
+// with the token is one answer.
+func (s *Server) openCountdown(r *request, token string) (send rules.Send, err error) {
 	text, ok := s.tokens.Open(token, s.with.Now())
 	if !ok {
-		return mailbox, send, &problem{kind: unknownCountdown}
+		return send, &problem{kind: unknownCountdown}
 	}
 	key, rest, _ := strings.Cut(text, "\n")
 	parts := strings.Split(rest, "\t")
 	if len(parts) != 3 {
-		return mailbox, send, errors.New("a countdown does not hold a mailbox, a caller, a client and a template")
+		return send, errors.New("a countdown does not hold a mailbox, a caller, a client and a template")
 	}
-	if mailbox, err = address.Parse(key, s.with.Identity); err != nil {
-		return mailbox, send, fmt.Errorf("reading a countdown: %w", err)
+	if r.mailbox, err = address.Parse(key, s.with.Identity); err != nil {
+		return send, fmt.Errorf("reading a countdown: %w", err)
 	}
-	send = sendTo(mailbox)
+	send = sendTo(r.mailbox)
 	send.Caller, send.Template = parts[0], parts[2]
 	if parts[1] != "" {
 		if send.Client, err = netip.ParseAddr(parts[1]); err != nil {
-			return mailbox, send, fmt.Errorf("reading a countdown: %w", err)
+			return send, fmt.Errorf("reading a countdown: %w", err)
 		}
 	}
-	return mailbox, send, nil
+	return send, nil
 }
 
 // serveScript serves the countdown element to pages of any origin.

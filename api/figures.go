@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/wire"
 )
@@ -40,7 +39,7 @@ type relayFigures struct {
 }
 
 // showFigures handles GET /admin/figures.
-func (s *Server) showFigures(c *fiber.Ctx) error {
+func (s *Server) showFigures(_ *request, _ *none) (any, error) {
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
 		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
@@ -50,7 +49,7 @@ func (s *Server) showFigures(c *fiber.Ctx) error {
 	}
 	families, err := s.with.Metrics.Gather()
 	if err != nil {
-		return fmt.Errorf("gathering the figures: %w", err)
+		return nil, fmt.Errorf("gathering the figures: %w", err)
 	}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -64,7 +63,7 @@ func (s *Server) showFigures(c *fiber.Ctx) error {
 	for _, relay := range s.with.RelayStats() {
 		f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
 	}
-	return respond(c, f)
+	return f, nil
 }
 
 // count adds a counter to the figures, if it is one of theirs.

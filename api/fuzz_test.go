@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/valyala/fasthttp"
 )
 
@@ -37,10 +38,11 @@ func FuzzReadObject(f *testing.F) {
 		B *string           `json:"b"`
 		D map[string]string `json:"d"`
 	}
+	reading := strict(address.Identity{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got, want object
 		untouched := bytes.Clone(body)
-		err := readObject(body, &got)
+		err := readObject(body, &got, reading)
 		if !bytes.Equal(body, untouched) {
 			t.Fatal("the body was changed")
 		}

@@ -4,10 +4,8 @@ import (
 	"log/slog"
 	"net/url"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
-	"github.com/mailgate/mailgate/mailer/address"
 )
 
 type mailboxAnswer struct {
@@ -39,102 +37,75 @@ type mailboxResetAnswer struct {
 	Mailbox string `json:"mailbox"` // its hash, as in the log
 }
 
-// mailbox parses the address in the path, and notes it for the log.
-func (s *Server) mailbox(c *fiber.Ctx) (mailbox address.Address, err error) {
-	text, err := url.PathUnescape(c.Params("email"))
+type mailboxBody struct {
+	Email email `json:"email" validate:"address"`
+}
+
+// readMailbox reads the address in the path.
+func (s *Server) readMailbox(r *request) error {
+	text, err := url.PathUnescape(r.c.Params("email"))
 	if err != nil {
-		return mailbox, &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
+		return &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
 	}
-	mailbox, err = address.Parse(trimmed(text), s.with.Identity)
-	requestOf(c).mailbox = mailbox
-	return mailbox, err
+	read := parseEmail(text, s.with.Identity)
+	if read.refused != "" {
+		return invalidFields([]fieldProblem{addressProblem("email", read.refused)})
+	}
+	r.mailbox = read.Address
+	return nil
 }
 
 // lookUpMailbox is peekMailbox for the address in the path.
-func (s *Server) lookUpMailbox(c *fiber.Ctx) error {
-	mailbox, err := s.mailbox(c)
-	if err != nil {
-		return err
-	}
-	return s.peek(c, mailbox)
-}
-
-type mailboxBody struct {
-	Email *string `json:"email" validate:"required,address"`
-}
+func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) { return s.peek(r) }
 
 // peekMailbox answers as a send by the caller would be answered by the rules that do not count by
 // visitor or template, and charges nothing. Its address is in no log of a proxy, as a path is.
-func (s *Server) peekMailbox(c *fiber.Ctx) error {
-	r := requestOf(c)
-	var body mailboxBody
-	if err := s.decode(c, &body); err != nil {
-		return err
-	}
-	r.mailbox = r.parsed.address
-	return s.peek(c, r.mailbox)
+func (s *Server) peekMailbox(r *request, body *mailboxBody) (any, error) {
+	r.mailbox = body.Email.Address
+	return s.peek(r)
 }
 
-func (s *Server) peek(c *fiber.Ctx, mailbox address.Address) error {
-	r := requestOf(c)
-	send := sendTo(mailbox)
+func (s *Server) peek(r *request) (any, error) {
+	send := sendTo(r.mailbox)
 	send.Caller = r.callerName()
 	decision, err := r.live.Rules.Peek(r.ctx, send)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return respondWith(c, mailboxAnswer{mailbox.String()}, s.toldSend(r, mailbox, send, &decision))
+	return reported{mailboxAnswer{r.mailbox.String()}, s.toldSend(r, send, &decision)}, nil
 }
 
 // inspectMailbox shows an operator a mailbox and its sends.
-func (s *Server) inspectMailbox(c *fiber.Ctx) error {
-	r := requestOf(c)
-	mailbox, err := s.mailbox(c)
-	if err != nil {
-		return err
-	}
+func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
+	mailbox := r.mailbox
 	decision, err := r.live.Rules.Peek(r.ctx, sendTo(mailbox))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	history, err := r.live.Rules.Mailbox().History(r.ctx, mailbox.Key())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	guesses, err := s.with.Guesses.Peek(r.ctx, mailbox.Key())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sends := make([]recordedSend, len(history))
 	for i, send := range history {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
-	told := r.told(report.Of(&decision, mailbox.Hash(), s.names.subject, s.with.Now()))
-	return respondWith(c, inspectAnswer{mailboxAnswer{mailbox.String()}, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}, told)
+	answer := inspectAnswer{mailboxAnswer{mailbox.String()}, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	return reported{answer, s.toldPeek(r, &decision)}, nil
 }
 
 // resetMailbox clears what every rule that counts by mailbox has counted for it, and the guesses at
 // its codes. The codes stay valid.
-func (s *Server) resetMailbox(c *fiber.Ctx) error {
-	r := requestOf(c)
-	mailbox, err := s.mailbox(c)
-	if err != nil {
-		return err
-	}
-	var body mailboxResetBody
-	if err := checkEncoding(c); err != nil {
-		return err
-	}
-	if len(c.Request().Body()) > 0 {
-		if err := s.decode(c, &body); err != nil {
-			return err
-		}
-	}
+func (s *Server) resetMailbox(r *request, body *mailboxResetBody) (any, error) {
 	if err := s.auditReady(r); err != nil {
-		return err
+		return nil, err
 	}
+	mailbox, guesses := r.mailbox, 0
 	cleared, err := r.live.Rules.Reset(r.ctx, mailbox.Key())
-	guesses := 0
 	if err == nil {
 		guesses, err = s.with.Guesses.Reset(r.ctx, mailbox.Key())
 	}
@@ -145,10 +116,10 @@ func (s *Server) resetMailbox(c *fiber.Ctx) error {
 		slog.Int("guesses_cleared", guesses),
 	)
 	if err != nil {
-		return explain(err, notReset)
+		return nil, explain(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return respond(c, mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash()})
+	return mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash()}, nil
 }
 
 // notReset is the detail of a reset when the storage failed. A reset has several steps, so a part of

@@ -11,11 +11,13 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // request is what the handlers of one request share: who sent it, what it holds, and what the
 // log line tells of it. It is used again for another request.
 type request struct {
+	c      *fiber.Ctx
 	began  time.Time
 	id     string
 	client netip.Addr
@@ -31,14 +33,13 @@ type request struct {
 	deciding bool    // and one of its slots for deciding
 	decided  func()  // frees the slot; made once
 
-	parsed parsed // by the rule address
-
 	route           string // instead of the Fiber route's name
 	unlogged        bool
 	mailbox         address.Address
 	action, subject string // a subject as a hash
+	idempotencyKey  string
 	admission       throttle.ID
-	rule            string        // that an operator asks about
+	counted         rules.Rule    // that an operator asks about, or the limiter of the action alone
 	report          report.Report // of what was decided
 	problem         string        // the name of the answer's problem
 	level           slog.Level
@@ -70,7 +71,7 @@ func (r *request) told(of report.Report) *report.Report {
 // answer unless its handler says so: it is true for a moment, or for one caller.
 func (s *Server) begin(c *fiber.Ctx) *request {
 	r := requests.Get().(*request)
-	r.began, r.live, r.client = time.Now(), s.live.Load(), s.client(c.Context())
+	r.c, r.began, r.live, r.client = c, time.Now(), s.live.Load(), s.client(c.Context())
 	r.id = requestID(c.Request().Header.Peek("X-Request-Id"))
 	c.Locals(localsKey{}, r)
 	set(c, "X-Content-Type-Options", "nosniff")

@@ -9,38 +9,38 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // sendOnce sends under an Idempotency-Key. An invalid request leaves its key unused, so that it can be
 // corrected and sent under the same one. But a request whose template is gone or has changed may have
 // been sent before a reload: it gets the first answer then.
-func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fieldProblem) error {
-	r := requestOf(c)
-	if !onlyTemplate(wrong) {
-		return invalidFields(wrong)
-	}
-	name := idempotency.Name{Caller: r.callerName(), Key: key}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", c.Request().Body()))
+func (s *Server) sendOnce(r *request, body *sendBody) (any, error) {
+	traits, gone := body.send.Traits, invalidFields(body.gone)
+	name := idempotency.Name{Caller: r.callerName(), Key: r.idempotencyKey}
+	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", r.c.Request().Body()))
 	switch {
-	case len(wrong) > 0 && isMismatch(err):
-		return invalidFields(wrong)
+	case gone != nil && isMismatch(err):
+		return nil, gone
 	case err != nil:
-		return s.notSent(r, rules.Send{}, err)
+		return nil, s.notSent(r, traits, err)
 	case replay != nil:
-		s.replay(c, replay)
-		return nil
-	case len(wrong) > 0 && !attempt.MayHaveLeft():
-		return s.notSent(r, rules.Send{}, attempt.Refuse(invalidFields(wrong)))
+		s.replay(r, replay)
+		return written{}, nil
+	case gone != nil && !attempt.MayHaveLeft():
+		return nil, s.notSent(r, traits, attempt.Refuse(gone))
 	}
-	err = s.send(c, attempt, body)
-	if attempt.Answered() {
-		if err != nil {
-			err = s.fail(c, err)
-		}
-		attempt.Finish(answerOf(c))
+	answer, err := s.send(r, attempt, body.send)
+	if !attempt.Answered() {
+		return answer, err
 	}
-	return err
+	if err == nil {
+		err = respond(r.c, answer)
+	}
+	if err != nil {
+		err = s.fail(r.c, err)
+	}
+	attempt.Finish(answerOf(r.c))
+	return written{}, err
 }
 
 // onlyTemplate reports whether a request may have been valid before a reload.
@@ -53,17 +53,17 @@ func isMismatch(err error) bool {
 	return ok && e.Kind == delivery.Mismatch
 }
 
-// readKey returns the request's Idempotency-Key, or "".
-func readKey(c *fiber.Ctx) (key string, err error) {
-	fields := c.Request().Header.PeekAll("Idempotency-Key")
+// readKey reads the request's Idempotency-Key, if it has one.
+func readKey(r *request) (err error) {
+	fields := r.c.Request().Header.PeekAll("Idempotency-Key")
 	if len(fields) == 0 {
-		return "", nil
+		return nil
 	}
-	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
+	r.idempotencyKey, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
 	if err != nil {
-		return "", &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
+		return &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
 	}
-	return key, nil
+	return nil
 }
 
 // keptHeaders are those of an answer that a retry gets as well.
@@ -82,14 +82,13 @@ func answerOf(c *fiber.Ctx) idempotency.Answer {
 }
 
 // replay answers a retry with the first answer.
-func (s *Server) replay(c *fiber.Ctx, first *idempotency.Answer) {
-	r := requestOf(c)
+func (s *Server) replay(r *request, first *idempotency.Answer) {
 	s.metrics.sent(outcomeReplayed)
 	r.replayed, r.problem = true, problemIn(first.Body)
 	for _, field := range first.Header {
-		set(c, field.Name, field.Value)
+		set(r.c, field.Name, field.Value)
 	}
-	set(c, "Idempotent-Replayed", "true")
-	c.Status(first.Status)
-	c.Response().SetBodyRaw(first.Body)
+	set(r.c, "Idempotent-Replayed", "true")
+	r.c.Status(first.Status)
+	r.c.Response().SetBodyRaw(first.Body)
 }

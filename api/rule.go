@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -15,9 +14,9 @@ import (
 // ruleBody is the body of the routes about a rule. A rule that counts all sends has no subject.
 type ruleBody struct {
 	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
-}
 
-func (b ruleBody) subject() *string { return b.Subject }
+	key string // under which the rule counts the subject
+}
 
 type ruleResetBody struct {
 	ruleBody
@@ -29,56 +28,45 @@ type ruleAnswer struct {
 	Subject string `json:"subject"` // its hash, as in the log
 }
 
-// readRule reads a request about a rule and a subject, and returns the key under which the rule
-// counts the subject. It notes both for the log.
-func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule rules.Rule, key string, body B, err error) {
-	r := requestOf(c)
-	rule, known := r.live.Rules.Rule(c.Params("rule"))
+// readRule finds the rule in the path.
+func readRule(r *request) error {
+	rule, known := r.live.Rules.Rule(r.c.Params("rule"))
 	if !known {
-		return rule, "", body, unknown(unknownRule, "rule", r.live.Rules.Names())
+		return unknown(unknownRule, "rule", r.live.Rules.Names())
 	}
 	if rule.By == rules.ByMailbox {
-		return rule, "", body, invalidField("rule", "invalid", "Rules that count by mailbox are seen and reset together, "+
+		return invalidField("rule", "invalid", "Rules that count by mailbox are seen and reset together, "+
 			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset.")
 	}
-	r.rule = rule.Name
-	if err := readBody(c, &body); err != nil {
-		return rule, "", body, err
-	}
-	wrong := s.check(r, &body)
-	send, refused := s.sendBy(r.live, rule.By, body.subject())
+	r.counted = rule
+	return nil
+}
+
+func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
+	send, refused := s.sendBy(r.live, r.counted.By, b.Subject)
 	if refused != nil && !hasField(wrong, "subject") {
 		wrong = append(wrong, *refused)
 	}
-	if len(wrong) > 0 {
-		return rule, "", body, invalidFields(wrong)
+	if len(wrong) == 0 {
+		b.key = r.counted.By.Key(send)
+		r.subject = s.names.subject(b.key)
 	}
-	key = rule.By.Key(send)
-	r.subject = s.names.subject(key)
-	return rule, key, body, nil
+	return wrong
 }
 
 // peekRule answers as the rule alone would answer the subject's next send.
-func (s *Server) peekRule(c *fiber.Ctx) error {
-	r := requestOf(c)
-	rule, key, _, err := readRule[ruleBody](s, c)
+func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
+	v, err := r.counted.Limiter.Peek(r.ctx, body.key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := rule.Limiter.Peek(r.ctx, key)
-	if err != nil {
-		return err
-	}
-	return respondWith(c, ruleAnswer{v.Allowed, r.subject}, r.told(report.OfOne(rule.Name, "", r.subject, &v)))
+	return reported{ruleAnswer{v.Allowed, r.subject}, r.told(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.
-func (s *Server) resetRule(c *fiber.Ctx) error {
-	rule, key, body, err := readRule[ruleResetBody](s, c)
-	if err != nil {
-		return err
-	}
-	return s.clear(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
+func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
+	cleared, err := s.clear(r, "rule", r.counted.Name, body.key, body.Reason)
+	return &resetAnswer{Rule: r.counted.Name, Subject: r.subject, Cleared: cleared}, err
 }
 
 // sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the subject. It is read as

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"slices"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
@@ -19,13 +17,17 @@ import (
 
 // sendBody is the body of POST /send-code. Its code and data are checked by the template.
 type sendBody struct {
-	Email    *string           `json:"email" validate:"required,address"`
-	Code     *string           `json:"code"`
+	Email    email             `json:"email" validate:"address"`
+	Code     *string           `json:"code" validate:"omitnil,ne="`
 	Purpose  *string           `json:"purpose" validate:"omitnil,excluded_with=Code,purpose"`
 	Template string            `json:"template"`
 	Locale   string            `json:"locale" validate:"printable"`
 	ClientIP *string           `json:"client_ip" validate:"omitnil,ip"`
 	Data     map[string]string `json:"data"`
+
+	send delivery.Send
+	// gone is what is wrong with the template or its data, where that may be since a reload.
+	gone []fieldProblem
 }
 
 // sendAnswer is the answer to an email that a relay has accepted.
@@ -37,82 +39,56 @@ type sendAnswer struct {
 	ExpiresIn int64  `json:"expires_in_ms,omitzero"`
 }
 
-// sendCode handles POST /send-code.
-func (s *Server) sendCode(c *fiber.Ctx) error {
-	r := requestOf(c)
-	key, err := readKey(c)
-	if err != nil {
-		return err
+// check makes the send of the body, and asks the composer what is wrong with its email.
+func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
+	r.mailbox = b.Email.Address
+	traits := sendTo(r.mailbox)
+	traits.Caller, traits.Template = r.callerName(), cmp.Or(b.Template, message.DefaultTemplate)
+	traits.Client, _ = netip.ParseAddr(text(b.ClientIP))
+	b.send = delivery.Send{
+		Rules: r.live.Rules, Composer: r.live.Composer, Purpose: text(b.Purpose), Traits: traits, Decided: r.decided,
+		Mail: message.Request{To: r.mailbox, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},
 	}
-	var body sendBody
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
-	wrong := s.check(r, &body)
-	r.mailbox = r.parsed.address
-	wrong = append(wrong, s.checkMail(r, &body)...)
-	if key != "" {
-		return s.sendOnce(c, key, &body, wrong)
-	}
-	if len(wrong) > 0 {
-		return invalidFields(wrong)
-	}
-	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
-}
-
-// mail returns the email that a valid body asks for.
-func (r *request) mail(body *sendBody) message.Request {
-	mail := message.Request{To: r.mailbox, Template: body.Template, Locale: body.Locale, Data: body.Data}
-	if body.Code != nil {
-		mail.Code = *body.Code
-	}
-	return mail
-}
-
-// issuedCode has the form of a code that is issued.
-const issuedCode = "000000"
-
-// checkMail asks the composer what is wrong with an email.
-func (s *Server) checkMail(r *request, body *sendBody) (wrong []fieldProblem) {
-	mail := r.mail(body)
-	if body.Code == nil {
-		mail.Code, mail.ExpiresInMS = issuedCode, s.with.Codes.Lifetime()
-	}
-	for _, err := range r.live.Composer.Check(mail) {
+	for _, err := range s.delivery.Check(b.send) {
 		reason := "invalid"
 		if err.Field == "template" {
 			reason = "unknown"
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
 	}
+	if r.idempotencyKey != "" && onlyTemplate(wrong) {
+		b.gone, wrong = wrong, nil
+	}
 	return wrong
 }
 
-func hasField(wrong []fieldProblem, name string) bool {
-	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
+// text returns the text of a field that may be missing.
+func text(field *string) string {
+	if field == nil {
+		return ""
+	}
+	return *field
 }
 
-// send sends the email and writes the answer.
-func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) error {
-	r := requestOf(c)
-	traits := sendTo(r.mailbox)
-	traits.Caller, traits.Template = r.callerName(), cmp.Or(body.Template, message.DefaultTemplate)
-	if body.ClientIP != nil {
-		traits.Client = netip.MustParseAddr(*body.ClientIP) // valid
+// sendCode handles POST /send-code.
+func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
+	if r.idempotencyKey != "" {
+		return s.sendOnce(r, body)
 	}
-	s.warnOfInside(r, traits)
-	send := delivery.Send{Rules: r.live.Rules, Composer: r.live.Composer, Mail: r.mail(body), Traits: traits, Decided: r.decided}
-	if body.Purpose != nil {
-		send.Purpose = *body.Purpose
-	}
+	return s.send(r, s.delivery.Attempt(r.ctx, r.id), body.send)
+}
+
+// send sends the email.
+func (s *Server) send(r *request, attempt *delivery.Attempt, send delivery.Send) (any, error) {
+	s.warnOfInside(r, send.Traits)
 	result, err := attempt.Send(send)
 	if err != nil {
-		return s.notSent(r, traits, err)
+		return nil, s.notSent(r, send.Traits, err)
 	}
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
-	told := s.toldSend(r, r.mailbox, traits, &result.Decision)
-	return respondWith(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}, told)
+	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}
+	return reported{answer, s.toldSend(r, send.Traits, &result.Decision)}, nil
 }
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
@@ -142,12 +118,12 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	s.noteResult(r, &e.Result)
 	if d := &e.Result.Decision; e.Kind == delivery.Limited {
 		s.metrics.denied(d.Rule, d.Verdict.Limit)
-		return denied(s.toldSend(r, r.mailbox, traits, d))
+		return denied(s.toldSend(r, traits, d))
 	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.report {
-		p.id, p.report = e.Result.ID, s.toldSend(r, r.mailbox, traits, &e.Result.Decision)
+		p.id, p.report = e.Result.ID, s.toldSend(r, traits, &e.Result.Decision)
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."

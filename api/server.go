@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-playground/validator/v10"
 	"github.com/goccy/go-yaml"
 	"github.com/gofiber/fiber/v2"
@@ -25,6 +26,7 @@ type Server struct {
 	ops      *endpoint
 	metrics  *metrics
 	delivery *delivery.Service
+	reading  json.Options // of bodies
 	validate *validator.Validate
 	console  []byte
 
@@ -80,7 +82,7 @@ func New(o Options) (s *Server, err error) {
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.deadlines.Length = o.SendDeadline
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
-	s.validate = newValidate(s.with.Identity)
+	s.validate, s.reading = newValidate(), strict(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}

@@ -1,29 +1,68 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
 
+// email is the field of a body for an address.
+type email struct {
+	address.Address
+	refused address.Reason
+}
+
+// missing is the reason of an address that is not there.
+const missing address.Reason = "missing"
+
+// readEmail returns the reader of an email field. Spaces around an address are ignored.
+func readEmail(identity address.Identity) func(*jsontext.Decoder, *email) error {
+	return func(from *jsontext.Decoder, to *email) (err error) {
+		var text string
+		if err = readString(from, &text); err == nil {
+			*to = parseEmail(text, identity)
+		}
+		return err
+	}
+}
+
+func parseEmail(text string, identity address.Identity) (e email) {
+	var err error
+	e.Address, err = address.Parse(strings.Trim(text, " "), identity)
+	e.refused, _ = errors.AsType[address.Reason](err)
+	return e
+}
+
+// reason returns why there is no address, or "".
+func (e email) reason() address.Reason {
+	if e.refused == "" && e.IsZero() {
+		return missing
+	}
+	return e.refused
+}
+
 // newValidate makes a validator with the rules that bodies have in their tags.
-func newValidate(identity address.Identity) *validator.Validate {
+func newValidate() *validator.Validate {
 	v := validator.New()
 	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("json") })
+	v.RegisterCustomTypeFunc(func(f reflect.Value) any { return string(f.Interface().(email).reason()) }, email{})
 	rules := map[string]func(string) bool{
 		"purpose":   func(text string) bool { return throttle.CheckName(text) == nil },
 		"code":      func(text string) bool { _, err := verify.ParseCode(text); return err == nil },
 		"admission": func(text string) bool { _, err := throttle.ParseID(text); return err == nil },
 		"printable": func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
+		"address":   func(reason string) bool { return reason == "" },
+		"noaddress": func(reason string) bool { return reason == "" || reason == string(missing) },
 	}
 	// A registration fails only without a name or a function.
 	for tag, good := range rules {
@@ -33,33 +72,14 @@ func newValidate(identity address.Identity) *validator.Validate {
 		most, err := strconv.Atoi(f.Param())
 		return err == nil && f.Field().Len() <= most
 	})
-	_ = v.RegisterValidationCtx("address", func(ctx context.Context, f validator.FieldLevel) bool {
-		p := ctx.(*parsed)
-		p.address, p.err = address.Parse(trimmed(f.Field().String()), identity)
-		return p.err == nil
-	})
 	return v
 }
 
-// trimmed is an address as it was typed without the spaces around it.
-func trimmed(email string) string { return strings.Trim(email, " ") }
-
-// parsed is the context of a validation. The rule address leaves the address in it, so that it is
-// parsed once.
-type parsed struct {
-	context.Context
-	address address.Address
-	err     error
-}
-
-// check returns what is wrong with a body, one entry for each field, and leaves its address in
-// r.parsed.
-func (s *Server) check(r *request, body any) (wrong []fieldProblem) {
-	r.parsed.Context = r.ctx
-	err := s.validate.StructCtx(&r.parsed, body)
-	fields, _ := errors.AsType[validator.ValidationErrors](err)
+// check returns what is wrong with a body by its tags, one entry for each field.
+func (s *Server) check(body any) (wrong []fieldProblem) {
+	fields, _ := errors.AsType[validator.ValidationErrors](s.validate.Struct(body))
 	for _, field := range fields {
-		wrong = append(wrong, r.explainField(field))
+		wrong = append(wrong, explainField(field))
 	}
 	return wrong
 }
@@ -72,9 +92,13 @@ func invalidFields(wrong []fieldProblem) error {
 	return &problem{kind: invalid, fields: wrong}
 }
 
-// invalidField returns the problem of a body with one invalid field.
+// invalidField returns the problem of a request with one invalid field.
 func invalidField(name, reason, detail string) error {
-	return &problem{kind: invalid, fields: []fieldProblem{{name, reason, detail}}}
+	return invalidFields([]fieldProblem{{name, reason, detail}})
+}
+
+func hasField(wrong []fieldProblem, name string) bool {
+	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
 }
 
 // reasons maps tags to words for programs and sentences for people; %s is the field.
@@ -87,15 +111,18 @@ var reasons = map[string]struct{ word, sentence string }{
 	"ip":            {"invalid", "%s must be an IPv4 or IPv6 address."},
 	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
 	"excluded_with": {"with-code", "%s cannot be combined with a code of your own."},
+	"ne":            {"invalid", "%s must be 4 to 12 of 0-9, A-Z and a-z."},
 	"code":          {"invalid", "%s must be six digits."},
 	"admission":     {"invalid", "%s must be the id of a take."},
 }
 
-func (r *request) explainField(wrong validator.FieldError) fieldProblem {
-	name := wrong.Field()
-	if refused, ok := errors.AsType[address.Reason](r.parsed.err); ok && wrong.Tag() == "address" {
-		return addressProblem(name, refused)
+func explainField(wrong validator.FieldError) fieldProblem {
+	name, tag := wrong.Field(), wrong.Tag()
+	if tag == "address" || tag == "noaddress" {
+		if reason, _ := wrong.Value().(string); reason != string(missing) {
+			return addressProblem(name, address.Reason(reason))
+		}
+		tag = "required"
 	}
-	reason := reasons[wrong.Tag()]
-	return fieldProblem{name, reason.word, fmt.Sprintf(reason.sentence, name)}
+	return fieldProblem{name, reasons[tag].word, fmt.Sprintf(reasons[tag].sentence, name)}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -21,7 +20,20 @@ const (
 // whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.
 type whatIfBody struct {
 	Tiers *string `json:"tiers" validate:"required"`
-	Email *string `json:"email" validate:"omitnil,address"`
+	Email email   `json:"email" validate:"noaddress"`
+
+	policy throttle.Policy
+}
+
+func (b *whatIfBody) check(_ *Server, _ *request, wrong []fieldProblem) []fieldProblem {
+	if b.Tiers == nil {
+		return wrong
+	}
+	var err error
+	if b.policy, err = throttle.ParsePolicy(*b.Tiers); err != nil {
+		wrong = append(wrong, fieldProblem{"tiers", "invalid", sentence(err.Error())})
+	}
+	return wrong
 }
 
 // trial is what other tiers would have refused of the sends on record. Its mailboxes have no
@@ -69,33 +81,15 @@ type triedRefusal struct {
 
 // tryTiers handles POST /admin/what-if: it replays the recorded sends under other tiers, one trial
 // at a time.
-func (s *Server) tryTiers(c *fiber.Ctx) error {
-	r := requestOf(c)
-	var body whatIfBody
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
-	wrong := s.check(r, &body)
-	var policy throttle.Policy
-	if body.Tiers != nil {
-		var err error
-		if policy, err = throttle.ParsePolicy(*body.Tiers); err != nil {
-			wrong = append(wrong, fieldProblem{"tiers", "invalid", sentence(err.Error())})
-		}
-	}
-	if len(wrong) > 0 {
-		return invalidFields(wrong)
-	}
+func (s *Server) tryTiers(r *request, body *whatIfBody) (any, error) {
 	if !s.trying.TryLock() {
-		return &problem{kind: trialInProgress, retryAfter: soon}
+		return nil, &problem{kind: trialInProgress, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
-	t := newTrial(policy)
+	t := newTrial(body.policy)
 	t.ServerTime = wire.Time(s.with.Now())
-	if err := t.survey(r.ctx, r.live.Rules.Mailbox(), r.parsed.address.Key()); err != nil {
-		return err
-	}
-	return respond(c, t)
+	err := t.survey(r.ctx, r.live.Rules.Mailbox(), body.Email.Key())
+	return t, err
 }
 
 func newTrial(policy throttle.Policy) trial {

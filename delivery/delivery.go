@@ -8,6 +8,7 @@ import (
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -64,6 +65,19 @@ func (s *Service) Drain(last time.Time) {
 // Close tries the pending refunds once more, until ctx ends or a few seconds have passed, and logs
 // what stays charged. Call it after the last send.
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
+
+// issued has the form of a code that is issued.
+const issued = "000000"
+
+// Check returns what is wrong with the email of a send, one error for each field. The recipient may be
+// unknown.
+func (s *Service) Check(q Send) []*message.Error {
+	mail := q.Mail
+	if mail.Code == "" {
+		mail.Code, mail.ExpiresInMS = issued, s.o.Codes.Lifetime()
+	}
+	return q.Composer.Check(mail)
+}
 
 // Verify checks what was typed as the code that was emailed to an address for a purpose, and uses
 // it up if it is right.

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/wire"
+)
+
+// handler makes the handler of a route: it reads what comes before the body, such as a name in the
+// path, reads the body and checks it, calls do, and answers with what that returns as JSON.
+func handler[B any](s *Server, do func(*request, *B) (any, error), before ...func(*request) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := requestOf(c)
+		for _, read := range before {
+			if err := read(r); err != nil {
+				return err
+			}
+		}
+		body := new(B)
+		if err := s.readBody(r, body); err != nil {
+			return err
+		}
+		answer, err := do(r, body)
+		if err != nil {
+			return err
+		}
+		return respond(c, answer)
+	}
+}
+
+// none is the body of a route without one.
+type none struct{}
+
+// checked is a body with rules that are not in its tags. check returns what is wrong with it, with what
+// the tags have found.
+type checked interface {
+	check(s *Server, r *request, wrong []fieldProblem) []fieldProblem
+}
+
+// readBody reads a body that is one JSON object into a struct, and checks it.
+func (s *Server) readBody(r *request, into any) error {
+	if _, without := into.(*none); without {
+		return nil
+	}
+	if err := checkEncoding(r.c); err != nil {
+		return err
+	}
+	if !isJSON(r.c.Request().Header.ContentType()) {
+		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
+	}
+	if err := readObject(r.c.Request().Body(), into, s.reading); err != nil {
+		return err
+	}
+	wrong := s.check(into)
+	if body, ok := into.(checked); ok {
+		wrong = body.check(s, r, wrong)
+	}
+	return invalidFields(wrong)
+}
+
+// optionalBody takes no body for an empty object.
+func optionalBody(r *request) error {
+	if request := r.c.Request(); len(request.Body()) == 0 {
+		request.Header.SetContentType(jsonType)
+		request.SetBodyString("{}")
+	}
+	return nil
+}
+
+// reported is an answer with a report at its end.
+type reported struct {
+	answer any
+	report *report.Report
+}
+
+// written is the answer that has been written already.
+type written struct{}
+
+// respond answers with a struct as JSON.
+func respond(c *fiber.Ctx, answer any) error {
+	switch answer := answer.(type) {
+	case written:
+		return nil
+	case reported:
+		answer.report.Header(func(name, value string) { set(c, name, value) })
+		body := wire.Open(wire.Encode(answer.answer))
+		answer.report.AppendTo(&body)
+		return respondRaw(c, jsonType, body.End())
+	}
+	return respondRaw(c, jsonType, wire.Encode(answer))
+}
+
+// respondRaw answers with a finished body.
+func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
+	c.Response().Header.SetContentType(contentType)
+	c.Response().SetBodyRaw(body)
+	return nil
+}
