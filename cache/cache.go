@@ -30,6 +30,11 @@ var (
 	ErrInUse = fmt.Errorf("%w: another process uses this data directory", ErrUnavailable)
 	// ErrCorrupt means that a file does not hold what was written to it.
 	ErrCorrupt = fmt.Errorf("%w: the data is corrupt", ErrUnavailable)
+	// ErrFormat means that the records of the directory are of another format than Options.Format.
+	ErrFormat = fmt.Errorf("%w: the records are of another format", ErrUnavailable)
+	// ErrReplaced means that the directory was removed, moved or replaced while it is open. Calls
+	// succeed again once the path names what is open.
+	ErrReplaced = fmt.Errorf("%w: the data directory was removed, moved or replaced", ErrUnavailable)
 	// ErrClosed means that the store was closed before the call.
 	ErrClosed = fmt.Errorf("%w: it is closed", ErrUnavailable)
 )
@@ -52,6 +57,9 @@ type Options struct {
 	// Bytes is the memory for recently used values; in memory alone, the most that is
 	// kept. The default is 64 MiB.
 	Bytes int64
+	// Format is the version of what the caller keeps in its values and keys. A directory that was
+	// made with another one is not opened.
+	Format int
 	// Now is the clock that expiry is measured by, in milliseconds since 1970. The default is
 	// the machine's.
 	Now func() int64
@@ -69,6 +77,7 @@ type Store struct {
 // Step makes the next value of a key from the old one; now is the store's clock. A nil old is a
 // key without a value, a nil next removes it. The value is forgotten at expires; a next that equals
 // old changes nothing, its expiry included. A step must not modify old, keep next, or call the store.
+// It may run twice for one Update, in a store in memory that finds no room; the last run counts.
 type Step = func(old []byte, now int64) (next []byte, expires int64)
 
 // records are the values of all tables. Keys begin with the table's name and a slash.
@@ -186,6 +195,7 @@ func (t *Table) Each(ctx context.Context, visit func(key string, value []byte) b
 type record struct {
 	value   []byte
 	expires int64
+	written int64 // the newest time at which a step wrote it since it had no value
 }
 
 // at returns the value if it has not expired at now.
@@ -202,6 +212,10 @@ func (r record) apply(now int64, step Step) (next record, changed bool) {
 	next.value, next.expires = step(old, now)
 	if next.at(now) == nil {
 		return record{}, r.value != nil // also if it has expired: the clock may step back
+	}
+	next.written = now
+	if old != nil {
+		next.written = max(now, r.written)
 	}
 	return next, old == nil || !bytes.Equal(next.value, old)
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -15,22 +16,31 @@ import (
 // which state the last process left it.
 type directory struct {
 	lock     *os.File
-	database string    // the database; its log lies beside it
-	state    string    // as the last process left it
-	written  time.Time // when it did, by the clock of its machine
-	marked   bool      // as open by this process
+	database string        // the database; its log lies beside it
+	state    string        // as the last process left it
+	accepts  bool          // the operator has removed the state, to start with what is intact
+	marked   bool          // by this process
+	files    []os.FileInfo // that are open, in the order of paths
 }
 
 const (
 	lockName     = "in-use"
 	databaseName = "history.db"
 	logSuffix    = "-wal"
+	indexSuffix  = "-shm" // of the log
 
 	// The states are of one length, so that one overwrites the other in place.
 	stateNew    = ""
 	stateOpen   = "open  \n"
 	stateClosed = "closed\n"
 )
+
+// boot returns what tells this start of the machine from others: after another one the power may have
+// been cut. It is empty where the system does not say.
+func boot() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return string(id)
+}
 
 // openDirectory makes the directory if it does not exist, locks it, and looks whether the
 // files are there that the state promises.
@@ -58,46 +68,116 @@ func (d *directory) inspect() error {
 	if err := lockFile(d.lock); err != nil {
 		return err
 	}
-	state := make([]byte, len(stateOpen))
-	n, _ := d.lock.ReadAt(state, 0)
-	d.state = string(state[:n])
-
-	database, err := d.sizeOf(d.database)
+	note, err := io.ReadAll(io.NewSectionReader(d.lock, 0, 256))
 	if err != nil {
 		return err
 	}
-	log, err := d.sizeOf(d.database + logSuffix)
+	state := min(len(stateOpen), len(note))
+	d.state = string(note[:state])
+	database, err := sizeOf(d.database)
+	if err != nil {
+		return err
+	}
+	path := d.database + logSuffix
+	log, err := sizeOf(path)
 	switch {
 	case err != nil:
 		return err
 	case database <= 0 && (d.state != stateNew || log > 0):
 		return fmt.Errorf("%w: %s is missing or empty", ErrCorrupt, d.database)
-	case log < 0 && d.state == stateOpen:
-		return fmt.Errorf("%w: %s is missing, with the newest writes of a process that was killed", ErrCorrupt, d.database+logSuffix)
+	case log <= 0 && d.open():
+		return d.acceptable(fmt.Errorf("%w: %s is missing or empty, with the newest writes of a process that was killed", ErrCorrupt, path))
+	case d.open() && string(note[state:]) == boot():
+		if err := checkLog(path); err != nil {
+			return d.acceptable(err)
+		}
 	}
-	// SQLite would make a database that everyone may read.
-	file, err := os.OpenFile(d.database, os.O_RDWR|os.O_CREATE, 0o600)
+	d.accepts = d.state == stateNew && database > 0
+	// SQLite would make files that everyone may read, and fails in its own words where it may not.
+	for _, path := range []string{d.database, path} {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return fileError(err)
+		}
+		if err := file.Close(); err != nil {
+			return fileError(err)
+		}
+	}
+	return nil
+}
+
+// open reports whether the last process did not close the directory.
+func (d *directory) open() bool { return d.state != stateNew && d.state != stateClosed }
+
+// acceptable adds to an error how to start all the same.
+func (d *directory) acceptable(err error) error {
+	return fmt.Errorf("%w; to start with what is intact, remove %s", err, d.lock.Name())
+}
+
+// warn logs what the last process left.
+func (d *directory) warn(log *slog.Logger, found findings) {
+	if d.open() {
+		log.Warn("the data directory was not closed: the newest writes are recovered from the log; those of the end of a damaged log, and after a power cut, are lost",
+			"log", d.database+logSuffix)
+	}
+	if d.accepts {
+		log.Warn("the data directory has no file in-use: it is opened with what is intact, and damaged records are removed", "removed", len(found.damaged))
+	}
+	if found.future > 0 {
+		log.Warn("records are in the future: the clock was ahead, or is behind; they count until the clock has passed them, or until a reset",
+			"records", found.future, "newest", time.UnixMilli(found.newest).UTC(),
+			"ahead", (time.Duration(found.newest-found.now) * time.Millisecond).Round(time.Second).String())
+	}
+}
+
+// settle notes that the log is in order before it is moved into the database.
+func (d *directory) settle() error {
+	if !d.open() && !d.accepts {
+		return nil
+	}
+	return d.mark(stateClosed)
+}
+
+// opened marks the directory as open, and notes which files are.
+func (d *directory) opened() error {
+	for _, path := range d.paths() {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		d.files = append(d.files, info)
+	}
+	log, err := os.OpenFile(d.database+logSuffix, os.O_RDWR, 0)
 	if err != nil {
 		return fileError(err)
 	}
-	return file.Close()
+	if err := errors.Join(log.Sync(), log.Close()); err != nil {
+		return fileError(err)
+	}
+	return d.mark(stateOpen)
 }
 
-// warn logs what the last process left that the records cannot tell.
-func (d *directory) warn(log *slog.Logger) {
-	if d.state == stateOpen {
-		log.Warn("the data directory was not closed: the newest writes are recovered from the log as far as it is intact; after a power cut, or if the log is damaged, later ones are lost",
-			"log", d.database+logSuffix)
-	}
-	if d.written.After(time.Now().Add(time.Second)) {
-		log.Warn("the newest record is in the future: the clock was ahead, or is behind; that record counts until the clock has passed it, or until a reset",
-			"newest", d.written.UTC(), "ahead", time.Until(d.written).Round(time.Second).String())
-	}
+func (d *directory) paths() []string {
+	return []string{d.lock.Name(), d.database, d.database + logSuffix, d.database + indexSuffix}
 }
 
-// sizeOf returns the size of a file, which has to be writable, or -1 if there is none, and notes
-// when it was written.
-func (d *directory) sizeOf(path string) (int64, error) {
+// same returns ErrReplaced if the paths do not name the files that are open.
+func (d *directory) same() error {
+	for i, open := range d.files {
+		path := d.paths()[i]
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrReplaced, err)
+		}
+		if !os.SameFile(info, open) {
+			return fmt.Errorf("%w: %s is another file", ErrReplaced, path)
+		}
+	}
+	return nil
+}
+
+// sizeOf returns the size of a file, which has to be writable, or -1 if there is none.
+func sizeOf(path string) (int64, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, nil
@@ -110,15 +190,12 @@ func (d *directory) sizeOf(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if info.ModTime().After(d.written) {
-		d.written = info.ModTime()
-	}
 	return info.Size(), nil
 }
 
 // mark writes the state down, and flushes it with the names of the files.
 func (d *directory) mark(state string) error {
-	if _, err := d.lock.WriteAt([]byte(state), 0); err != nil {
+	if _, err := d.lock.WriteAt([]byte(state+boot()), 0); err != nil {
 		return fileError(err)
 	}
 	if err := d.lock.Sync(); err != nil {

@@ -3,10 +3,10 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +34,9 @@ type disk struct {
 	generations [1 << 16]atomic.Uint32
 	shards      [1 << 10]shard
 	queue       chan job
-	calls       sync.RWMutex  // read-locked by each call that uses the queue, locked for good by close
+	calls       sync.RWMutex // read-locked by each call that uses the queue, locked for good by close
+	state       atomic.Pointer[State]
+	replaced    outage
 	ended       chan struct{} // closed when the queue is empty for good
 }
 
@@ -114,7 +116,21 @@ func openDisk(o Options) (*disk, error) {
 }
 
 func (d *disk) open(o Options) (err error) {
-	if d.db, err = openDatabase(d.dir.database, o.Sync); err != nil {
+	found, err := verify(d.dir.database, o.Format, o.Now())
+	if err != nil {
+		return err
+	}
+	if n := len(found.damaged); n > 0 && !d.dir.accepts {
+		return d.dir.acceptable(fmt.Errorf("%w: %d records in %s have changed", ErrCorrupt, n, d.dir.database))
+	}
+	d.dir.warn(d.log, found)
+	if err := d.dir.settle(); err != nil {
+		return err
+	}
+	if d.db, err = openDatabase(d.dir.database, o.Sync, o.Format, d.dir.free()); err != nil {
+		return err
+	}
+	if err := d.db.settle(found.damaged); err != nil {
 		return err
 	}
 	d.hot, err = ristretto.NewCache(&ristretto.Config[string, *remembered]{
@@ -126,8 +142,15 @@ func (d *disk) open(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	d.dir.warn(d.log)
-	return d.dir.mark(stateOpen)
+	// With a write in it, the log can be told from one that damage has emptied.
+	if err := d.db.write([]*write{{key: readyKey, record: record{[]byte("tick"), math.MaxInt64, d.now()}}}); err != nil {
+		return err
+	}
+	if err := d.dir.opened(); err != nil {
+		return err
+	}
+	d.replaced = outage{log: d.log, begins: "the data directory was removed, moved or replaced: nothing is sent", ends: "the data directory is back"}
+	return d.watch()
 }
 
 // slots returns what a key shares with others.
@@ -136,9 +159,21 @@ func (d *disk) slots(key string) (*atomic.Uint32, *shard) {
 	return &d.generations[hash%uint64(len(d.generations))], &d.shards[hash%uint64(len(d.shards))]
 }
 
-func (d *disk) get(ctx context.Context, key string) ([]byte, error) {
+// begin begins a call, which has to unlock d.calls in the end.
+func (d *disk) begin() error {
 	if !d.calls.TryRLock() {
-		return nil, ErrClosed
+		return ErrClosed
+	}
+	if d.state.Load().Replaced {
+		d.calls.RUnlock()
+		return ErrReplaced
+	}
+	return nil
+}
+
+func (d *disk) get(ctx context.Context, key string) ([]byte, error) {
+	if err := d.begin(); err != nil {
+		return nil, err
 	}
 	defer d.calls.RUnlock()
 	r, _, err := d.current(ctx, key)
@@ -183,8 +218,8 @@ func (d *disk) update(ctx context.Context, key string, step Step) error {
 // change takes a step, and returns the write that makes durable what came out of it; nil if
 // that is durable.
 func (d *disk) change(ctx context.Context, key string, step Step) (*write, error) {
-	if !d.calls.TryRLock() {
-		return nil, ErrClosed
+	if err := d.begin(); err != nil {
+		return nil, err
 	}
 	defer d.calls.RUnlock()
 	generation, s := d.slots(key)
@@ -237,103 +272,10 @@ func query[T any](ctx context.Context, d *disk, run func() (T, error)) (result T
 	}
 }
 
-// sweepInterval is how often changes are written that no caller waits for, and at least a page of
-// records is checked for expired ones. Two are checked for each that is written besides, so that
-// the expired ones stay fewer than the others.
-const sweepInterval = 250 * time.Millisecond
-
-// work does the jobs until the queue is closed.
-func (d *disk) work() {
-	defer close(d.ended)
-	refusing := outage{log: d.log, begins: "the data directory takes no writes", ends: "the data directory takes writes again"}
-	failing := outage{log: d.log, begins: "expired records cannot be removed", ends: "expired records are removed again"}
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	var writes []*write
-	sweepFrom, unswept := "", 0
-	for open := true; open; {
-		awaited := false
-		select {
-		case j, more := <-d.queue:
-			open, awaited = more, d.do(j, &writes) || !more
-			// Rounds that add a change are worth another one; reads alone would delay the changes.
-			for before := 0; len(writes) > before && len(writes) < maxWrites && d.more(); {
-				before = len(writes)
-				for n := len(d.queue); n > 0 && len(writes) < maxWrites; n-- {
-					awaited = d.do(<-d.queue, &writes) || awaited
-				}
-			}
-		case <-ticker.C:
-			awaited, unswept = true, unswept+page
-		}
-		if len(writes) > 0 && (awaited || len(writes) >= maxWrites) {
-			refusing.report(d.write(writes))
-			unswept += 2 * len(writes)
-			writes = nil
-		}
-		for ; unswept >= page; unswept -= page {
-			var err error
-			sweepFrom, err = d.db.sweep(sweepFrom, d.now()-grace)
-			failing.report(err)
-		}
-	}
-}
-
-// more reports whether there is another job once the callers that can run have added theirs. The
-// fewer transactions, the cheaper are their changes.
-func (d *disk) more() bool {
-	if len(d.queue) == 0 {
-		runtime.Gosched()
-	}
-	return len(d.queue) > 0
-}
-
-// do answers a query, or keeps a change to be written, and reports whether a caller waits until
-// the changes are.
-func (d *disk) do(j job, writes *[]*write) (awaited bool) {
-	switch {
-	case j.query != nil:
-		j.query()
-	case j.write != nil:
-		*writes = append(*writes, j.write)
-	default:
-		return true
-	}
-	return false
-}
-
-// write makes all changes in one transaction. A damaged page fails only those that touch it.
-func (d *disk) write(all []*write) error {
-	err := d.db.write(all)
-	alone := err != nil && len(all) > 1 && !errors.Is(err, ErrFull)
-	for _, w := range all {
-		w.err = err
-		if alone {
-			w.err = d.db.write([]*write{w})
-		}
-		d.settle(w)
-	}
-	return err
-}
-
-// settle ends a write.
-func (d *disk) settle(w *write) {
-	if w.err == nil && w.value != nil {
-		d.remember(w.key, w.record, w.generation)
-	}
-	_, s := d.slots(w.key)
-	s.mu.Lock()
-	if s.pending[w.key] == w {
-		delete(s.pending, w.key)
-	}
-	s.mu.Unlock()
-	close(w.done)
-}
-
 func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byte) bool) error {
 	for from := prefix; from != ""; {
-		if !d.calls.TryRLock() {
-			return ErrClosed
+		if err := d.begin(); err != nil {
+			return err
 		}
 		rows, err := query(ctx, d, func() ([]row, error) { return d.db.list(prefix, from) })
 		d.calls.RUnlock()
@@ -350,9 +292,20 @@ func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byt
 	return nil
 }
 
-// ready makes a write, as only that tells. No table can have its key, as it has no slash.
+// readyKey is of no table, as it has no slash.
+const readyKey = "ready"
+
+// ready makes a write, as only that tells.
 func (d *disk) ready(ctx context.Context) error {
-	return d.update(ctx, "ready", func(old []byte, _ int64) ([]byte, int64) {
+	if !d.calls.TryRLock() {
+		return ErrClosed
+	}
+	_, err := query(ctx, d, func() (any, error) { return nil, errors.Join(d.watch(), d.db.damage) })
+	d.calls.RUnlock()
+	if err != nil {
+		return err
+	}
+	return d.update(ctx, readyKey, func(old []byte, _ int64) ([]byte, int64) {
 		if string(old) == "tick" {
 			return []byte("tock"), math.MaxInt64
 		}
@@ -377,31 +330,12 @@ func (d *disk) closeFiles() error {
 	if d.hot != nil {
 		d.hot.Close()
 	}
+	if err := d.dir.same(); err != nil {
+		return errors.Join(err, d.dir.lock.Close()) // closing the database would remove the log that the path names now
+	}
 	var err error
 	if d.db != nil {
 		err = d.db.close()
 	}
 	return errors.Join(err, d.dir.close())
-}
-
-// outage logs when something begins to fail and when it works again, at most every ten seconds: a
-// disk that is just about full does both all the time.
-type outage struct {
-	log          *slog.Logger
-	begins, ends string
-	failing      bool
-	said         time.Time
-}
-
-func (o *outage) report(err error) {
-	const calm = 10 * time.Second
-	if (err != nil) == o.failing || time.Since(o.said) < calm {
-		return
-	}
-	o.failing, o.said = err != nil, time.Now()
-	if o.failing {
-		o.log.Warn(o.begins, "cause", err.Error())
-	} else {
-		o.log.Info(o.ends)
-	}
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,6 +57,18 @@ func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
 		for _, key := range append(acknowledged, "kept", "later") {
 			if value, err := table.Get(ctx, key); err != nil || value == nil {
 				t.Errorf("%s is lost, %v", key, err)
+			}
+		}
+	})
+}
+
+// A small disk is not filled by the log of a few records that change often.
+func TestUpdate_SmallDisk_GoesOn(t *testing.T) {
+	servertest.OnDisk(t, "size=8m", func(mount string) {
+		table := open(t, Options{Dir: filepath.Join(mount, "history")}).Table("t")
+		for i := range 4000 {
+			if err := tryPut(table, fmt.Sprint("key", i%300), fmt.Sprint(i, strings.Repeat("v", 1000)), never); err != nil {
+				t.Fatalf("write %d: %v", i, err)
 			}
 		}
 	})
@@ -180,5 +194,34 @@ func cutPower(t *testing.T, mount string) {
 	flags := uint32(withoutFlush)
 	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, dir.Fd(), shutdown, uintptr(unsafe.Pointer(&flags))); errno != 0 {
 		t.Error(errno)
+	}
+}
+
+// A directory that may be read but not written is named in the words of the system.
+func TestOpen_DirectoryNotWritable_SaysSo(t *testing.T) {
+	dir, _ := filled(t, 1)
+	must.OK(t, os.Chmod(dir, 0o500))
+	become := func() error { return nil }
+	if os.Getuid() == 0 { // who may write everywhere
+		const nobody = 65534
+		must.OK(t, os.Chmod(filepath.Dir(dir), 0o755))
+		for _, path := range []string{dir, filepath.Join(dir, lockName), filepath.Join(dir, databaseName)} {
+			must.OK(t, os.Chown(path, nobody, nobody))
+		}
+		become = func() error {
+			runtime.LockOSThread() // which ends with its goroutine
+			return syscall.Setfsuid(nobody)
+		}
+	}
+	opened := make(chan error)
+	go func() {
+		err := become()
+		if err == nil {
+			_, err = Open(Options{Dir: dir})
+		}
+		opened <- err
+	}()
+	if err := <-opened; !errors.Is(err, fs.ErrPermission) || !contains(err, databaseName+logSuffix) {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,14 +13,20 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// schema is the table as SQLite keeps it. The sum is over the key, the expiry and the value, as
-// SQLite would return a value that has changed on the drive.
-const schema = `CREATE TABLE IF NOT EXISTS records (
-	key TEXT PRIMARY KEY, expires INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL
+// schema is the table as SQLite keeps it. The sum is over all other columns, as SQLite would return
+// what has changed on the drive.
+const (
+	schema = `CREATE TABLE records (
+	key TEXT PRIMARY KEY, expires INTEGER NOT NULL, written INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL
 ) WITHOUT ROWID`
+	columns = "key, expires, written, value, sum"
+)
 
 // page is how many records are read at once by what reads many.
 const page = 256
+
+// pageSize is that of SQLite, in bytes.
+const pageSize = 4096
 
 // database is the SQLite file, for one goroutine at a time. It has one connection, since another
 // would read its pages anew after each change.
@@ -27,18 +34,22 @@ type database struct {
 	path string
 	conn *sqlite.Conn
 
-	begin, commit, rollback, put, remove, expire, one, many, pageEnd *sqlite.Stmt
+	damage error // what a sweep has found
+
+	begin, commit, rollback, put, remove, expire, one, many, every *sqlite.Stmt
 }
 
-func openDatabase(path string, sync bool) (*database, error) {
+// openDatabase opens a database that was verified. So that the log does not fill a small disk, it is
+// merged when it has an eighth of the room that is free now.
+func openDatabase(path string, sync bool, format int, free int64) (*database, error) {
 	db := &database{path: path}
-	if err := db.open(sync); err != nil {
+	if err := db.open(sync, format, free); err != nil {
 		return nil, errors.Join(databaseError(err, path), db.close())
 	}
 	return db, nil
 }
 
-func (db *database) open(sync bool) (err error) {
+func (db *database) open(sync bool, format int, free int64) (err error) {
 	synchronous := "NORMAL" // flushes at checkpoints, so a power cut takes only the newest
 	if sync {
 		synchronous = "FULL"
@@ -47,28 +58,31 @@ func (db *database) open(sync bool) (err error) {
 		return err
 	}
 	db.conn.SetBusyTimeout(5 * time.Second)
-	for _, pragma := range []string{"page_size=4096", "journal_mode=WAL", "synchronous=" + synchronous, "cache_size=-8192",
-		"wal_autocheckpoint=4000", "journal_size_limit=33554432", "temp_store=MEMORY"} {
+	logPages := max(128, min(free/8/pageSize, 4000))
+	for _, pragma := range []string{fmt.Sprint("page_size=", pageSize), "synchronous=" + synchronous, "cache_size=-8192", "temp_store=MEMORY",
+		fmt.Sprint("wal_autocheckpoint=", logPages), fmt.Sprint("journal_size_limit=", 2*logPages*pageSize)} {
 		if err := sqlitex.ExecuteTransient(db.conn, "PRAGMA "+pragma, nil); err != nil {
 			return err
 		}
 	}
-	if err := db.check(); err != nil {
+	if mode, err := sqlitex.ResultText(db.conn.Prep("PRAGMA journal_mode=WAL")); err != nil {
 		return err
+	} else if mode != "wal" { // SQLite says so instead of failing
+		return errNoLog
 	}
-	if err := sqlitex.ExecuteTransient(db.conn, schema, nil); err != nil {
+	if err := db.make(format); err != nil {
 		return err
 	}
 	for statement, text := range map[**sqlite.Stmt]string{
 		&db.begin:    "BEGIN IMMEDIATE",
 		&db.commit:   "COMMIT",
 		&db.rollback: "ROLLBACK",
-		&db.put:      "INSERT OR REPLACE INTO records (key, expires, value, sum) VALUES (?, ?, ?, ?)",
+		&db.put:      "INSERT OR REPLACE INTO records (" + columns + ") VALUES (?, ?, ?, ?, ?)",
 		&db.remove:   "DELETE FROM records WHERE key = ?",
 		&db.expire:   "DELETE FROM records WHERE key > ? AND key <= ? AND expires <= ?",
-		&db.one:      "SELECT key, expires, value, sum FROM records WHERE key = ?",
-		&db.many:     fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page),
-		&db.pageEnd:  fmt.Sprintf("SELECT coalesce(max(key), '') FROM (SELECT key FROM records WHERE key > ? ORDER BY key LIMIT %d)", page),
+		&db.one:      "SELECT " + columns + " FROM records WHERE key = ?",
+		&db.many:     fmt.Sprintf("SELECT %s FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", columns, page),
+		&db.every:    fmt.Sprintf("SELECT %s FROM records WHERE key > ? ORDER BY key LIMIT %d", columns, page),
 	} {
 		if *statement, err = db.conn.Prepare(text); err != nil {
 			return err
@@ -77,26 +91,33 @@ func (db *database) open(sync bool) (err error) {
 	return nil
 }
 
+var errNoLog = errors.New("SQLite cannot keep a log on this file system: it lacks shared memory, as over a network")
+
+// make makes the table of a new database, and notes the format of its records.
+func (db *database) make(format int) error {
+	if empty, err := db.isNew(); err != nil || !empty {
+		return err
+	}
+	return sqlitex.ExecuteScript(db.conn, fmt.Sprintf("PRAGMA user_version=%d; %s", format, schema), nil)
+}
+
+// settle removes damaged records, moves the log into the database, and empties it: what it has behind
+// a broken write would later look like damage of what is written from now on.
+func (db *database) settle(damaged []string) error {
+	for _, key := range damaged {
+		if err := db.write([]*write{{key: key}}); err != nil {
+			return err
+		}
+	}
+	return databaseError(sqlitex.ExecuteTransient(db.conn, "PRAGMA wal_checkpoint(TRUNCATE)", nil), db.path)
+}
+
 // close merges the log into the database.
 func (db *database) close() error {
 	if db.conn == nil {
 		return nil
 	}
 	return databaseError(db.conn.Close(), db.path)
-}
-
-// check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
-// or the order of its keys are damaged.
-func (db *database) check() error {
-	check, err := db.conn.Prepare("PRAGMA integrity_check(1)")
-	if err != nil {
-		return err
-	}
-	found, err := sqlitex.ResultText(check)
-	if err == nil && found != "ok" {
-		err = fmt.Errorf("%w: %s: %s", ErrCorrupt, db.path, strings.Join(strings.Fields(found), " "))
-	}
-	return err
 }
 
 // write makes all changes or none.
@@ -129,8 +150,9 @@ func (db *database) change(w *write) error {
 	}
 	db.put.BindText(1, w.key)
 	db.put.BindInt64(2, w.expires)
-	db.put.BindBytes(3, w.value)
-	db.put.BindInt64(4, checksum(w.key, w.record))
+	db.put.BindInt64(3, w.written)
+	db.put.BindBytes(4, w.value)
+	db.put.BindInt64(5, checksum(w.key, w.record))
 	return run(db.put)
 }
 
@@ -140,20 +162,28 @@ func run(statement *sqlite.Stmt) error {
 	return errors.Join(err, statement.Reset())
 }
 
-// sweep removes what expired before a moment from the page of keys that follows one, and returns
-// the last key of the page; empty behind the last page.
+// sweep removes what expired before a moment from the page of keys that follows one, unless one of
+// its records is damaged, and returns the last key of the page; empty behind the last page.
 func (db *database) sweep(after string, before int64) (last string, err error) {
-	db.pageEnd.BindText(1, after)
-	if last, err = sqlitex.ResultText(db.pageEnd); err == nil && last != "" {
+	db.every.BindText(1, after)
+	rows, err := db.read(db.every)
+	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			db.damage = err
+		}
+		return after, err
+	}
+	if len(rows) == 0 {
+		return "", nil
+	}
+	last = rows[len(rows)-1].key
+	if slices.ContainsFunc(rows, func(r row) bool { return r.expires <= before }) {
 		db.expire.BindText(1, after)
 		db.expire.BindText(2, last)
 		db.expire.BindInt64(3, before)
-		err = run(db.expire)
+		err = databaseError(run(db.expire), db.path)
 	}
-	if err != nil {
-		return after, databaseError(err, db.path)
-	}
-	return last, nil
+	return last, err
 }
 
 // row is a record with its key.
@@ -162,36 +192,49 @@ type row struct {
 	record
 }
 
-// next reads the next row of a query; none is left if more is false. It returns ErrCorrupt for a
-// row that is not what was written.
+// next reads the next row of a query; none is left if more is false. A row that is not what was
+// written is returned with ErrCorrupt.
 func (db *database) next(query *sqlite.Stmt) (r row, more bool, err error) {
 	if more, err = query.Step(); err != nil || !more {
 		return r, false, databaseError(err, db.path)
 	}
-	r.key, r.expires, r.value = query.ColumnText(0), query.ColumnInt64(1), make([]byte, query.ColumnLen(2))
-	query.ColumnBytes(2, r.value)
-	if checksum(r.key, r.record) != query.ColumnInt64(3) {
-		return r, false, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
+	r.key, r.expires, r.written = query.ColumnText(0), query.ColumnInt64(1), query.ColumnInt64(2)
+	r.value = make([]byte, query.ColumnLen(3))
+	query.ColumnBytes(3, r.value)
+	if checksum(r.key, r.record) != query.ColumnInt64(4) {
+		return r, true, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
 	}
 	return r, true, nil
 }
 
-// get returns the record of the key.
+// get returns the record of the key. Once a record was found damaged, no record may mean that it
+// was the one of this key.
 func (db *database) get(key string) (record, error) {
 	defer db.one.Reset()
 	db.one.BindText(1, key)
-	r, _, err := db.next(db.one)
+	r, found, err := db.next(db.one)
+	if err != nil {
+		return record{}, err
+	}
+	if !found {
+		err = db.damage
+	}
 	return r.record, err
 }
 
 // list returns a page of the records from a key on whose keys begin with prefix, which ends
 // with a slash.
-func (db *database) list(prefix, from string) (all []row, err error) {
-	defer db.many.Reset()
+func (db *database) list(prefix, from string) ([]row, error) {
 	db.many.BindText(1, from)
 	db.many.BindText(2, strings.TrimSuffix(prefix, "/")+"0") // the byte after a slash
+	return db.read(db.many)
+}
+
+// read returns all rows of a query.
+func (db *database) read(query *sqlite.Stmt) (all []row, err error) {
+	defer query.Reset()
 	for {
-		r, more, err := db.next(db.many)
+		r, more, err := db.next(query)
 		if err != nil || !more {
 			return all, err
 		}
@@ -210,16 +253,17 @@ func after(rows []row) string {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(key string, r record) int64 {
-	var expires [8]byte
-	binary.LittleEndian.PutUint64(expires[:], uint64(r.expires))
+	var times [16]byte
+	binary.LittleEndian.PutUint64(times[:], uint64(r.expires))
+	binary.LittleEndian.PutUint64(times[8:], uint64(r.written))
 	sum := crc32.Update(0, castagnoli, []byte(key))
-	sum = crc32.Update(sum, castagnoli, expires[:])
+	sum = crc32.Update(sum, castagnoli, times[:])
 	return int64(crc32.Update(sum, castagnoli, r.value))
 }
 
 // databaseError gives an error of SQLite its kind.
 func databaseError(err error, path string) error {
-	if err == nil || errors.Is(err, ErrCorrupt) {
+	if err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFormat) || errors.Is(err, errNoLog) {
 		return err
 	}
 	code := sqlite.ErrCode(err)
