@@ -11,11 +11,12 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // openDisk opens the data directory, and makes it if it is missing.
 func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Store, error) {
-	options := cache.Options{Sync: c.Sync, Bytes: int64(c.CacheBytes), Now: now, Log: log}
+	options := cache.Options{Format: recordFormat, Sync: c.Sync, Bytes: int64(c.CacheBytes), Now: now, Log: log}
 	if c.DataDir == config.Memory {
 		return cache.Open(options)
 	}
@@ -34,6 +35,19 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 	return own, nil
 }
 
+// diskMetrics are those of a data directory.
+func diskMetrics(own *cache.Store) []prometheus.Collector {
+	gauge := func(name, help string, value func(cache.State) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(own.State()) })
+	}
+	return []prometheus.Collector{
+		gauge("mailgate_data_dir_replaced", "1 while the data directory is removed, moved or replaced.",
+			func(s cache.State) float64 { return oneIf(s.Replaced) }),
+		gauge("mailgate_data_dir_free_bytes", "Free space of the file system of the data directory.",
+			func(s cache.State) float64 { return float64(s.Free) }),
+	}
+}
+
 // absolute returns a path for readers of the log, who do not know the working directory.
 func absolute(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
@@ -47,6 +61,8 @@ func remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "; raise the limit of open files (LimitNOFILE), or free inodes"
+	case errors.Is(err, cache.ErrFormat):
+		return "; start the version of mailgate that made it, or move it away and lose every send that only this directory records"
 	case errors.Is(err, cache.ErrCorrupt):
 		return "; nothing in it was changed: restore a backup, or move it away and lose every send that only this directory records"
 	case errors.Is(err, cache.ErrInUse):

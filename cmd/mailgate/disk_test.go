@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
 )
 
 func TestDataDir_InUse_SecondProcessDoesNotStart(t *testing.T) {
@@ -90,4 +94,37 @@ func TestSecret_Restarted_IsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	does(t, environ, exitMisusage, "mailgate: MAILGATE_DATA_DIR: the secret in "+path+" is truncated; restore it", "serve")
+}
+
+// A program whose records are of another format forgets nothing in silence.
+func TestDataDir_OtherFormat_DoesNotStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store := must.Get(cache.Open(cache.Options{Dir: dir, Format: recordFormat + 1}))(t)
+	must.OK(t, store.Close())
+	want := fmt.Sprintf("history.db has format %d, and this program reads format %d; start the version of mailgate that made it", recordFormat+1, recordFormat)
+	does(t, settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir), exitMisusage, want, "serve")
+}
+
+// Without its data directory a node sends nothing, and says so; with it, it goes on.
+func TestDataDir_Moved_SendsNothingUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	relay, dir := startRelay(t), filepath.Join(t.TempDir(), "data")
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir))
+	app := newClient(t, server.URL, apiKey)
+	app.mustSend(t, "alice@example.com", 200)
+	must.OK(t, os.Rename(dir, dir+".old"))
+	app.must(t, "GET", "/readyz", "", 503)
+	app.mustSend(t, "bob@example.com", 503)
+	server.awaitLine(t, "the data directory was removed, moved or replaced: nothing is sent", "cause")
+	if !server.shows(t, "mailgate_data_dir_replaced 1") {
+		t.Error("the metrics do not say so")
+	}
+	must.OK(t, os.Rename(dir+".old", dir))
+	app.must(t, "GET", "/readyz", "", 200)
+	app.mustSend(t, "alice@example.com", 429)
+	app.mustSend(t, "bob@example.com", 200)
+	if n := len(relay.List()); n != 2 {
+		t.Errorf("%d emails", n)
+	}
 }

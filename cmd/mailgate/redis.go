@@ -36,6 +36,9 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.U
 // metrics returns the metrics of the store, and with Redis those of decisions without it.
 func (s *store) metrics() []prometheus.Collector {
 	all := []prometheus.Collector{s.usable}
+	if s.onDisk {
+		all = append(all, diskMetrics(s.own)...)
+	}
 	if s.standby == nil {
 		return all
 	}

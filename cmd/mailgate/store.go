@@ -21,10 +21,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// recordFormat is the version of what all records hold and of how their keys are made, on disk and
+// in Redis. A change of either counts it up: programs of two formats do not use the same records.
+const recordFormat = 1
+
 // A store is where all records are: on this machine, in Redis, or in Redis with the node's own
 // beside them for an outage.
 type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
+	onDisk  bool                  // own is a data directory
 	redis   redis.UniversalClient // nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
@@ -54,6 +59,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		if s.own, err = openDisk(c, ownNow, log); err != nil {
 			return nil, err
 		}
+		s.onDisk = c.DataDir != config.Memory
 	}
 	if c.RedisURL != "" {
 		if s.redis, err = openRedis(ctx, c, log); err != nil {
