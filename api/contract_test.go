@@ -220,7 +220,10 @@ func (c *contract) find(e exchange) (found string, operation node) {
 		matches := slices.EqualFunc(documented, parts, func(d, p string) bool {
 			return d == p || strings.HasPrefix(d, "{") && p != ""
 		})
-		if here := paths.at(path, method); matches && (found == "" || here.value != nil && (operation.value == nil || path == sent)) {
+		if !matches {
+			continue
+		}
+		if here := paths.at(path, method); found == "" || here.value != nil && (operation.value == nil || path == sent) {
 			found, operation = path, here
 		}
 	}
