@@ -75,7 +75,7 @@ func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
 	if key != "" {
 		r.admission = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
 	}
-	v, err := limiter.Take(r.ctx, *body.Subject, r.admission)
+	v, err := limiter.TakeID(r.ctx, *body.Subject, r.admission)
 	if err != nil {
 		if key == "" {
 			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
@@ -89,7 +89,7 @@ func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
 		return nil, denied(told)
 	}
-	if v.Newest == 0 { // a counter
+	if !limiter.Algorithm.Exact() {
 		r.admission = idAt(v.At)
 	}
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()

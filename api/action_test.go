@@ -12,8 +12,8 @@ import (
 )
 
 // twoActions are one of tiers and one that queues.
-func twoActions(r *rig) map[string]throttle.Limiter {
-	return map[string]throttle.Limiter{
+func twoActions(r *rig) map[string]*throttle.Limiter {
+	return map[string]*throttle.Limiter{
 		"reply": r.tiers("action-reply", "minute=2/60s,hour=3/1h"),
 		"pace":  r.counted("action-pace", must.Get(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t)),
 	}
@@ -165,10 +165,11 @@ func TestAction_RepeatedUnderItsKey_IsOneTake(t *testing.T) {
 
 // What a failed take may have recorded is given back, unless its caller may repeat it under its key.
 func TestAction_TakeFails_GivenBackWithoutAKey(t *testing.T) {
+	var limiter *throttle.Limiter
 	store := &throttletest.Faulty{}
-	r := newRig(t, setup{actions: func(r *rig) map[string]throttle.Limiter {
-		store.Historian = r.tiers("action-faulty", "minute=2/60s")
-		return map[string]throttle.Limiter{"faulty": store}
+	r := newRig(t, setup{actions: func(r *rig) map[string]*throttle.Limiter {
+		limiter = store.Break(r.tiers("action-faulty", "minute=2/60s"))
+		return map[string]*throttle.Limiter{"faulty": limiter}
 	}})
 	store.Fail("taken", "release") // so that what is to be given back is given back at the end
 	r.act("faulty", "take", `{"subject":"without a key"}`).is(t, 503, "store-unavailable")
@@ -177,7 +178,7 @@ func TestAction_TakeFails_GivenBackWithoutAKey(t *testing.T) {
 	r.takeUnder("a", appKey, "faulty", "with a key").is(t, 200, "")
 	r.shutdown() // which does the refunds that are left
 	for subject, want := range map[string]int{"without a key": 0, "with a key": 1} {
-		if n := len(must.Get(store.History(context.Background(), subject))(t)); n != want {
+		if n := len(must.Get(limiter.History(context.Background(), subject))(t)); n != want {
 			t.Errorf("%s: %d are on record, want %d", subject, n, want)
 		}
 	}

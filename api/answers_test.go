@@ -12,7 +12,6 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -129,8 +128,7 @@ func TestSend_UnexpectedFault_Internal(t *testing.T) {
 func newFaulty(t *testing.T, with setup) (*rig, *throttletest.Faulty) {
 	f := &throttletest.Faulty{}
 	with.rules = func(_ *rig, own *rules.Rule) []rules.Rule {
-		f.Historian = own.Limiter.(throttle.Historian)
-		own.Limiter = f
+		own.Limiter = f.Break(own.Limiter)
 		return nil
 	}
 	return newRig(t, with), f

@@ -118,7 +118,7 @@ func TestCountdown_Preflight_AllowsAnyPage(t *testing.T) {
 }
 
 func TestCountdown_Rate_IsLimitedByAddress(t *testing.T) {
-	var bucket throttle.Limiter
+	var bucket *throttle.Limiter
 	r := newRig(t, setup{options: func(o *api.Options) {
 		bucket = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)
 		o.Countdowns = bucket

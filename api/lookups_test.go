@@ -89,9 +89,11 @@ func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
 
 // A lookup that cannot be counted is not answered. What may have been counted is refunded.
 func TestLookups_LimiterFails_NotAnswered(t *testing.T) {
-	lookups := &throttletest.Faulty{Historian: apitest.Limiter(throttletest.Policy(t, "hour=1/1h"), nil)}
+	lookups := &throttletest.Faulty{}
 	lookups.Fail("taken")
-	r := newRig(t, setup{options: func(o *api.Options) { o.Lookups = lookups }})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Lookups = lookups.Break(apitest.Limiter(throttletest.Policy(t, "hour=1/1h"), nil))
+	}})
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 503, "store-unavailable")
 	lookups.Fail()
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 200, "")

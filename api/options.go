@@ -37,10 +37,10 @@ type Options struct {
 	// Lookups bounds how often a caller, or without keys a network address, may look mailboxes up
 	// and use the routes of operators, so that a stolen key cannot list which mailboxes were sent
 	// email. Nil is no bound.
-	Lookups throttle.Limiter
+	Lookups *throttle.Limiter
 	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
 	// bound.
-	Countdowns throttle.Limiter
+	Countdowns *throttle.Limiter
 
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
 	// mailboxes and subjects in logs. Servers that share their records share it as well. 16
@@ -49,7 +49,7 @@ type Options struct {
 	// Codes keeps the codes made here, so that they can be checked.
 	Codes *verify.Codes
 	// Guesses is the limiter of Codes, which operators read and reset.
-	Guesses throttle.Limiter
+	Guesses *throttle.Limiter
 	// Requests keeps the answers to sends with an Idempotency-Key. Its lease is SendDeadline and
 	// delivery.LeaseRest, or longer.
 	Requests *idempotency.Requests

@@ -31,9 +31,9 @@ func TestSend_LeakyBucket_EvenDistances(t *testing.T) {
 }
 
 // paced is a rig whose sends leave so many milliseconds apart, by the limiter that is returned.
-func paced(t *testing.T, queue int, apart int64) (*rig, throttle.Limiter) {
+func paced(t *testing.T, queue int, apart int64) (*rig, *throttle.Limiter) {
 	t.Helper()
-	var pace throttle.Limiter
+	var pace *throttle.Limiter
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		pace = r.counted("pace", must.Get(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
 		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
@@ -41,7 +41,7 @@ func paced(t *testing.T, queue int, apart int64) (*rig, throttle.Limiter) {
 	return r, pace
 }
 
-func room(t *testing.T, pace throttle.Limiter) int {
+func room(t *testing.T, pace *throttle.Limiter) int {
 	t.Helper()
 	return must.Get(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
 }

@@ -31,13 +31,13 @@ func visitor(r *request) string { return "address " + network.Visitor(r.client) 
 
 // bound makes the middleware of a limiter; nil is no limit. Its limits are in refusals only: the
 // RateLimit headers of other answers are about a mailbox.
-func (s *Server) bound(name, whose string, by throttle.Limiter, key func(*request) string) fiber.Handler {
+func (s *Server) bound(name, whose string, by *throttle.Limiter, key func(*request) string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if by == nil {
 			return c.Next()
 		}
 		of := key(requestOf(c))
-		v, _, err := gate.Take(c.UserContext(), by, of)
+		v, err := gate.Take(c.UserContext(), by, of)
 		if err != nil {
 			return err
 		}

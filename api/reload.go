@@ -12,7 +12,7 @@ type Live struct {
 	Rules *rules.Set
 	// Actions are the limiters of POST /actions/{action}/take and the other routes of actions, by
 	// the action's name.
-	Actions map[string]throttle.Limiter
+	Actions map[string]*throttle.Limiter
 	// Composer makes the emails.
 	Composer *message.Composer
 }

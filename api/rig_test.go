@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -53,7 +52,7 @@ type setup struct {
 	dir     string // of the stores; in memory, if empty
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
-	actions func(r *rig) map[string]throttle.Limiter
+	actions func(r *rig) map[string]*throttle.Limiter
 	alone   bool // not beside other tests
 
 	read, idle time.Duration // in place of the server's timeouts
@@ -122,12 +121,12 @@ func (r *rig) another() *rig {
 }
 
 // counted is a limiter on the rig's store. One of the same name and form shares its records.
-func (r *rig) counted(name string, a throttle.Algorithm) *local.Limiter {
+func (r *rig) counted(name string, a throttle.Algorithm) *throttle.Limiter {
 	return local.New(r.Store.Table(name), a)
 }
 
 // tiers is counted by a policy.
-func (r *rig) tiers(name, policy string) *local.Limiter {
+func (r *rig) tiers(name, policy string) *throttle.Limiter {
 	return r.counted(name, must.Get(throttle.ParsePolicy(policy))(r.t))
 }
 
@@ -142,15 +141,9 @@ func (r *rig) rules(with setup) *rules.Set {
 	return ruleSet(r.t, append(more, own)...)
 }
 
-// ruleSet makes the set, and finds out which limiters are exact.
+// ruleSet makes the set.
 func ruleSet(t testing.TB, all ...rules.Rule) *rules.Set {
 	t.Helper()
-	for i := range all {
-		if h, ok := all[i].Limiter.(throttle.Historian); ok {
-			_, err := h.History(context.Background(), "x")
-			all[i].Exact = !errors.Is(err, errors.ErrUnsupported)
-		}
-	}
 	return must.Get(rules.New(rules.Options{}, all...))(t)
 }
 

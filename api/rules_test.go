@@ -76,8 +76,7 @@ func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 				policy: "day=100/24h", dir: dir,
 				options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) },
 				rules: func(r *rig, own *rules.Rule) []rules.Rule {
-					_, queues := tt.algorithm.(throttle.LeakyBucket)
-					extra := rules.Rule{Name: "extra", By: tt.by, Limiter: r.counted("rule-extra", tt.algorithm), Queues: queues}
+					extra := rules.Rule{Name: "extra", By: tt.by, Limiter: r.counted("rule-extra", tt.algorithm)}
 					return append(ruleForEach(r, own), extra)
 				},
 			})
@@ -193,8 +192,7 @@ func TestSend_ExemptMailbox_HasNoLimits(t *testing.T) {
 func TestSend_ShadowRule_IsLogged(t *testing.T) {
 	f := &throttletest.Faulty{}
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		f.Historian = r.tiers("s", "hour=1/1h")
-		return []rules.Rule{{Name: "trial", By: rules.ByAll, Limiter: f, Shadow: true}}
+		return []rules.Rule{{Name: "trial", By: rules.ByAll, Limiter: f.Break(r.tiers("s", "hour=1/1h")), Shadow: true}}
 	}})
 	r.send("a@example.com").is(t, 200, "")
 	got := r.send("b@example.com")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -136,8 +135,7 @@ func TestVerify_NotAGuess_ChargesNone(t *testing.T) {
 func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	guesses := &throttletest.Faulty{}
 	r := newRig(t, setup{options: func(o *api.Options) {
-		guesses.Historian = o.Guesses.(throttle.Historian)
-		o.Guesses = guesses
+		o.Guesses = guesses.Break(o.Guesses)
 	}})
 	code := r.mailed("down@example.com")
 	guesses.Fail("take")

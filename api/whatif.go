@@ -101,7 +101,7 @@ func newTrial(policy throttle.Policy) trial {
 }
 
 // survey replays all mailboxes, and the one to be shown, if there is one.
-func (t *trial) survey(ctx context.Context, mailboxes throttle.Historian, shown string) error {
+func (t *trial) survey(ctx context.Context, mailboxes *throttle.Limiter, shown string) error {
 	today, err := mailboxes.Peek(ctx, "what-if") // as a mailbox without a send sees it
 	if err != nil {
 		return err

@@ -66,20 +66,20 @@ func TestWhatIf_Invalid_Refused(t *testing.T) {
 	r.do("POST", whatIf, opsKey, `{"tiers":"pause","email":"no-at"}`).isInvalid(t, "email:no-at tiers:invalid")
 }
 
-// walker is a limiter whose histories are given by a test.
+// walker is a home whose states are given by a test.
 type walker struct {
-	throttle.Historian
-	each func(ctx context.Context, visit func(throttle.History) bool) error
+	throttle.Home
+	each func(ctx context.Context, visit func(state []byte, now int64) bool) error
 }
 
-func (w *walker) Each(ctx context.Context, visit func(throttle.History) bool) error {
+func (w *walker) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
 	return w.each(ctx, visit)
 }
 
 // walking is a setup with a walker.
-func walking(each func(context.Context, func(throttle.History) bool) error, options func(*api.Options)) setup {
+func walking(each func(context.Context, func([]byte, int64) bool) error, options func(*api.Options)) setup {
 	return setup{options: options, rules: func(_ *rig, own *rules.Rule) []rules.Rule {
-		own.Limiter = &walker{own.Limiter.(throttle.Historian), each}
+		own.Limiter = throttle.New(own.Limiter.Algorithm, &walker{own.Limiter.Home, each})
 		return nil
 	}}
 }
@@ -87,23 +87,23 @@ func walking(each func(context.Context, func(throttle.History) bool) error, opti
 // A trial is limited in mailboxes and in time, and says whether it is complete.
 func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	t.Parallel()
-	one := throttle.History{{ID: throttle.NewID(), At: 1}}
+	one, _ := throttle.DefaultPolicy().Take(nil, throttle.Admission{ID: throttle.NewID(), At: 1})
 	for _, tt := range []struct {
 		name    string
-		each    func(context.Context, func(throttle.History) bool) error
+		each    func(context.Context, func([]byte, int64) bool) error
 		options func(*api.Options)
 		want    string
 	}{
-		{"one more", func(_ context.Context, visit func(throttle.History) bool) error {
-			for n := 0; n < 100_001 && visit(one); {
+		{"one more", func(_ context.Context, visit func([]byte, int64) bool) error {
+			for n := 0; n < 100_001 && visit(one, 1); {
 				n++
 			}
 			return nil
 		}, func(o *api.Options) { o.SendDeadline = 10 * time.Minute }, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
-		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
-			visit(one)
+		{"until its time is over", func(ctx context.Context, visit func([]byte, int64) bool) error {
+			visit(one, 1)
 			<-ctx.Done()
-			visit(one)
+			visit(one, 1)
 			return ctx.Err()
 		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
 	} {
@@ -116,7 +116,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 
 func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	began, goOn := make(chan struct{}, 2), make(chan struct{})
-	r := newRig(t, walking(func(context.Context, func(throttle.History) bool) error {
+	r := newRig(t, walking(func(context.Context, func([]byte, int64) bool) error {
 		began <- struct{}{}
 		<-goOn
 		return nil

@@ -20,9 +20,9 @@ var libraryTiers = must(throttle.ParsePolicy("hour=1/1h,day=5/24h,week=10/168h")
 // limiter is a library's limiter, which takes once.
 type limiter func(mailbox string) (allowed bool, err error)
 
-func ours(l throttle.Limiter) limiter {
+func ours(l *throttle.Limiter) limiter {
 	return func(mailbox string) (bool, error) {
-		v, err := l.Take(context.Background(), mailbox, throttle.NewID())
+		v, err := l.Take(context.Background(), mailbox)
 		return v.Allowed, err
 	}
 }

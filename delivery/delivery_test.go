@@ -108,21 +108,22 @@ func (f *fakeRelay) Abort() { f.aborted++ }
 
 // limiters are an exact limit for the mailbox and for the caller, and a counter for all.
 type limiters struct {
-	mailbox     *throttletest.Faulty
-	caller, all *local.Limiter
+	faults               *throttletest.Faulty // of mailbox
+	mailbox, caller, all *throttle.Limiter
 }
 
 func (b *bench) send() (Send, limiters) {
 	b.t.Helper()
 	exact := must.Get(throttle.ParsePolicy("day=9/24h"))(b.t)
 	counter := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
+	faults := &throttletest.Faulty{}
 	l := limiters{
-		&throttletest.Faulty{Historian: local.New(b.store.Table("mailbox"), exact)},
+		faults, faults.Break(local.New(b.store.Table("mailbox"), exact)),
 		local.New(b.store.Table("caller"), exact), local.New(b.store.Table("all"), counter),
 	}
 	set := must.Get(rules.New(rules.Options{},
-		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
-		rules.Rule{Name: "caller", By: rules.ByAPIKey, Limiter: l.caller, Exact: true},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox},
+		rules.Rule{Name: "caller", By: rules.ByAPIKey, Limiter: l.caller},
 		rules.Rule{Name: "all", By: rules.ByAll, Limiter: l.all},
 	))(b.t)
 	from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(b.t)
@@ -137,7 +138,9 @@ func (b *bench) send() (Send, limiters) {
 // used is how many sends each of them has counted.
 func (l limiters) used(t *testing.T) string {
 	t.Helper()
-	left := func(l throttle.Limiter, key string) int { return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining() }
+	left := func(l *throttle.Limiter, key string) int {
+		return 9 - must.Get(l.Peek(t.Context(), key))(t).Remaining()
+	}
 	return fmt.Sprint(left(l.mailbox, "alice@example.com"), left(l.caller, "shop"), left(l.all, "all"))
 }
 
@@ -307,7 +310,7 @@ func TestSend_OneRuleCannotRefund_IsTriedAgain(t *testing.T) {
 	b := newBench(t)
 	b.relay.begin = &relay.Error{Outcome: relay.Unavailable}
 	q, l := b.send()
-	l.mailbox.Fail("release")
+	l.faults.Fail("release")
 	first, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
 	must.OK(t, err)
 	if _, err := first.Send(q); kindOf(err) != Unavailable || l.used(t) != "1 0 0" {
@@ -316,7 +319,7 @@ func TestSend_OneRuleCannotRefund_IsTriedAgain(t *testing.T) {
 	if _, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); kindOf(err) != InFlight {
 		t.Errorf("before the refund the key is free: %v", err)
 	}
-	l.mailbox.Fail()
+	l.faults.Fail()
 	b.Close(t.Context())
 	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil || l.used(t) != "0 0 0" {
 		t.Errorf("%v, used %s", err, l.used(t))
@@ -402,8 +405,8 @@ func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()
-	for _, limiter := range []throttle.Limiter{l.mailbox, l.all} {
-		must.Get(limiter.Take(t.Context(), "s", id))(t)
+	for _, limiter := range []*throttle.Limiter{l.mailbox, l.all} {
+		must.Get(limiter.TakeID(t.Context(), "s", id))(t)
 		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}
 	b.Close(t.Context())
@@ -422,7 +425,7 @@ func TestSend_Panics_SettledAsFailed(t *testing.T) {
 		keeps  bool
 	}{
 		"while it is charged": {func(_ *bench, _ *Send, l limiters) {
-			l.mailbox.On(func(_ context.Context, event, _ string) error {
+			l.faults.On(func(_ context.Context, event, _ string) error {
 				if event == "taken" {
 					panic("taken")
 				}
@@ -440,7 +443,7 @@ func TestSend_Panics_SettledAsFailed(t *testing.T) {
 			attempt, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
 			must.OK(t, err)
 			_, err = attempt.Send(q)
-			l.mailbox.On(func(context.Context, string, string) error { return nil })
+			l.faults.On(func(context.Context, string, string) error { return nil })
 			b.Close(t.Context()) // of refunds in the background
 			broken, told := errors.AsType[recovered.Error](err)
 			if kindOf(err) != Failed || attempt.Answered() != tt.keeps || l.used(t) != tt.used || !told || broken.Stack == "" {

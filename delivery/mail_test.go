@@ -8,7 +8,6 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // charged is how many sends a mailbox is charged.
@@ -64,7 +63,7 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
 	for range 9 {
-		must.Get(l.mailbox.Take(t.Context(), "bob@example.com", throttle.NewID()))(t)
+		must.Get(l.mailbox.Take(t.Context(), "bob@example.com"))(t)
 	}
 	mail := b.Mail(t.Context())
 	must.Get(mail.Charge(q.Rules, q.Mail.To, q.Traits))(t)
@@ -74,9 +73,9 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Limited || e.Result.Decision.Verdict.Wait <= 0 || l.used(t) != "1 1 1" {
 		t.Fatalf("%v, used %s", err, l.used(t))
 	}
-	l.mailbox.Fail("release")
+	l.faults.Fail("release")
 	mail.Abandon()
-	l.mailbox.Fail()
+	l.faults.Fail()
 	b.Close(t.Context())
 	if b.relay.committed != 0 || l.used(t) != "0 0 0" || b.count(RefundDone) != 1 {
 		t.Errorf("used %s, %d refunds", l.used(t), b.count(RefundDone))

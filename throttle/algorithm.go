@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // Algorithm is one way to count sends: [Policy], [FixedWindow], [SlidingWindow],
 // [TokenBucket] or [LeakyBucket]. Its methods are pure steps over the state of one key. They
@@ -44,10 +41,19 @@ type Algorithm interface {
 	Expires(state []byte) int64
 
 	// Form names the format of a state: algorithms with the same form can read each other's
-	// states, so that a limit can change and the sends on record still count. A limiter keeps
-	// the states of different forms apart. The form of a zero value is empty, and no limiter
+	// states, so that a limit can change and the sends on record still count. The states of
+	// different forms are kept apart. The form of a zero value is empty, and no limiter
 	// accepts it.
 	Form() string
+
+	// Exact reports whether each send is on record with its id, as in a Policy.
+	Exact() bool
+
+	// Queues reports whether it holds sends back, as a LeakyBucket does. A queue cannot refund all.
+	Queues() bool
+
+	// Window returns for how many milliseconds a send can matter.
+	Window() int64
 
 	// String returns the algorithm and its parameters, such as "fixed-window day=50000/24h".
 	String() string
@@ -77,23 +83,30 @@ func newVerdict(now, at int64, tiers ...TierState) Verdict {
 const maxCounted = 1_000_000_000
 
 // counter is what the algorithms without ids have in common.
-type counter struct{ tier Tier }
+type counter struct {
+	tier Tier
+	form string
+}
 
-func newCounter(t Tier) (counter, error) { return counter{t}, t.check(maxCounted) }
+func newCounter(t Tier) (counter, error) { return counter{tier: t}, t.check(maxCounted) }
 
 // Tier returns the limit and its window.
 func (c counter) Tier() Tier { return c.tier }
 
+// Form implements [Algorithm].
+func (c counter) Form() string { return c.form }
+
+// Exact implements [Algorithm].
+func (c counter) Exact() bool { return false }
+
+// Queues implements [Algorithm].
+func (c counter) Queues() bool { return false }
+
+// Window implements [Algorithm].
+func (c counter) Window() int64 { return c.window() }
+
 func (c counter) limit() int64  { return int64(c.tier.Limit) }
 func (c counter) window() int64 { return c.tier.ms() }
-
-// form formats an algorithm's settings; those of a zero value are empty.
-func (c counter) form(format string, args ...any) string {
-	if c.tier.Limit == 0 {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}
 
 // state returns the state of the tier with used sends that count, and refill milliseconds until
 // one fewer does.
@@ -106,14 +119,14 @@ func (c counter) state(used, refill int64) TierState {
 }
 
 // takeCounted takes from a counter: it records if there is room.
-func takeCounted(a Algorithm, state []byte, at int64) (next []byte, v Verdict) {
-	before := a.Peek(state, at)
+func takeCounted(by Algorithm, state []byte, a Admission) (next []byte, v Verdict) {
+	before := by.Peek(state, a.At)
 	if !before.Allowed {
 		return state, before
 	}
-	next = a.Record(state, Admission{At: before.At}, before.At)
-	v = a.Peek(next, at)
-	v.Allowed, v.Delay = true, before.Delay
+	next = by.Record(state, Admission{At: before.At}, before.At)
+	v = by.Peek(next, a.At)
+	v.Allowed, v.Delay, v.Admission = true, before.Delay, Admission{a.ID, before.At}
 	return next, v
 }
 

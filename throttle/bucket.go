@@ -17,7 +17,7 @@ type bucket struct {
 // Redis counts with.
 const maxLevel = 1 << 52
 
-func newBucket(t Tier, room int) (bucket, error) {
+func newBucket(form string, t Tier, room int) (bucket, error) {
 	c, err := newCounter(t)
 	switch {
 	case err != nil:
@@ -27,6 +27,7 @@ func newBucket(t Tier, room int) (bucket, error) {
 	case maxLevel/t.ms() <= int64(max(room, t.Limit)):
 		return bucket{}, fmt.Errorf("tier %s: the window is too long for this limit", t.Name)
 	}
+	c.form = fmt.Sprintf("%s-%d", form, c.window())
 	return bucket{counter: c, room: room}, nil
 }
 
@@ -60,7 +61,7 @@ func (b bucket) current(state []byte, now int64) bucketLevel {
 }
 
 func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
-	return takeCounted(b, state, a.At)
+	return takeCounted(b, state, a)
 }
 
 // Peek implements [Algorithm]. In the verdict's tier the limit is Room, and the window is the time
@@ -74,7 +75,7 @@ func (b bucket) Peek(state []byte, now int64) Verdict {
 	if l.level > 0 {
 		refill = ceilDiv(b.window()-free, b.limit())
 	}
-	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: time.Duration(ceilDiv(b.full(), b.limit())) * time.Millisecond}}
+	all := counter{tier: Tier{Name: b.tier.Name, Limit: b.room, Window: time.Duration(b.Window()) * time.Millisecond}}
 	used := ceilDiv(l.level, b.window()) // the send that drains counts as a whole one
 	v := newVerdict(now, l.at, all.state(used, refill))
 	v.Sent = int(used)
@@ -116,12 +117,11 @@ func (b bucket) Expires(state []byte) int64 {
 	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace
 }
 
-func (b bucket) Form() string {
-	if b.queues {
-		return b.form("queue-%d", b.window())
-	}
-	return b.form("bucket-%d", b.window())
-}
+// Queues implements [Algorithm].
+func (b bucket) Queues() bool { return b.queues }
+
+// Window implements [Algorithm]: the time in which a full bucket becomes empty.
+func (b bucket) Window() int64 { return ceilDiv(b.full(), b.limit()) }
 
 func (b bucket) String() string {
 	if b.queues {

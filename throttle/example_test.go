@@ -24,10 +24,9 @@ func Example() {
 	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 	ctx, mailbox := context.Background(), "alice@example.com"
 	take := func() throttle.Admission {
-		id := throttle.NewID()
-		v, err := limiter.Take(ctx, mailbox, id)
+		v, err := limiter.Take(ctx, mailbox)
 		fmt.Printf("allowed %-5v limit %q wait %d %v\n", v.Allowed, v.Limit, v.Wait, err)
-		return throttle.Admission{ID: id, At: v.At}
+		return v.Admission
 	}
 	take()
 	clock += 15_000
@@ -60,14 +59,7 @@ func ExampleNewTokenBucket() {
 		fmt.Println(err)
 		return
 	}
-	store, err := cache.Open(cache.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer store.Close()
-	limiter := local.New(store.Table("visitors"), bucket)
-	v, err := limiter.Take(context.Background(), "192.0.2.1", throttle.NewID())
+	v, err := local.Memory(bucket).Take(context.Background(), "192.0.2.1")
 	fmt.Println(v.Allowed, v.Remaining(), err)
 	// Output: true 19 <nil>
 }

@@ -1,5 +1,7 @@
 package throttle
 
+import "fmt"
+
 // FixedWindow counts sends from one full window of the clock to the next: a window of 24h
 // begins at midnight UTC.
 //
@@ -16,6 +18,7 @@ type FixedWindow struct{ counter }
 // NewFixedWindow checks the tier. The error is one sentence that names what is wrong.
 func NewFixedWindow(t Tier) (FixedWindow, error) {
 	c, err := newCounter(t)
+	c.form = fmt.Sprintf("fixed-%d", c.window())
 	return FixedWindow{c}, err
 }
 
@@ -32,7 +35,7 @@ func (w FixedWindow) current(state []byte, now int64) (start, count, clock int64
 func (w FixedWindow) startOf(at int64) int64 { return at - at%w.window() }
 
 func (w FixedWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
-	return takeCounted(w, state, a.At)
+	return takeCounted(w, state, a)
 }
 
 func (w FixedWindow) Peek(state []byte, now int64) Verdict {
@@ -66,7 +69,5 @@ func (w FixedWindow) Expires(state []byte) int64 {
 	start, _ := readPair(state)
 	return start + w.window() + grace
 }
-
-func (w FixedWindow) Form() string { return w.form("fixed-%d", w.window()) }
 
 func (w FixedWindow) String() string { return "fixed-window " + w.tier.String() }

@@ -26,7 +26,7 @@ func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
 	if queue < 0 || queue >= maxCounted {
 		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must be 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
 	}
-	b, err := newBucket(t, queue+1)
+	b, err := newBucket("queue", t, queue+1)
 	b.queues = true
 	return LeakyBucket{b}, err
 }

@@ -1,78 +1,169 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// Limiter counts sends by key and admits them within a limit. A key is any text of 1 to 1024 bytes
-// that identifies what is counted: a mailbox, a network address, a caller. Methods may be called
-// from any number of goroutines.
+// Limiter counts sends by key and admits them within a limit: an [Algorithm] decides, and a [Home]
+// keeps the records. A key is any text of 1 to 1024 bytes that identifies what is counted: a
+// mailbox, a network address, a caller. Methods may be called from any number of goroutines.
 //
-// An error means that there is no answer, and never counts as an admission. It is
-// [ErrUnavailable] when the records could not be read or written in time. A Take that
-// failed may have been recorded.
-type Limiter interface {
-	// Take admits one send and records it under id, or refuses it and changes nothing.
-	// A [Policy] does not charge an id again that is on record; a counter keeps no ids and
-	// charges each Take.
-	Take(ctx context.Context, key string, id ID) (Verdict, error)
-
-	// Peek reports what Take would answer, and records nothing.
-	Peek(ctx context.Context, key string) (Verdict, error)
-
-	// Release refunds an admission whose send certainly never happened, and reports whether
-	// there was one to refund. a.At is the At of the verdict that admitted it. A Policy finds
-	// the admission by id, so Release may be repeated. A counter takes one off the count at
-	// a.At: call Release once for each admission, and do not repeat it after an error.
-	Release(ctx context.Context, key string, a Admission) (released bool, err error)
-
-	// Reset forgets the key and reports how many sends it forgot.
-	Reset(ctx context.Context, key string) (cleared int, err error)
-
-	// Record adds admissions that were made elsewhere, each at its own time, even beyond the
-	// limit. A Policy ignores ids that are on record; a counter counts each again.
-	Record(ctx context.Context, key string, all ...Admission) error
+// An error means that there is no answer, and never counts as an admission. It is [ErrUnavailable]
+// when the records could not be read or written in time. A Take that failed may have been recorded.
+type Limiter struct {
+	Algorithm Algorithm
+	Home      Home
 }
 
-// Historian is a Limiter that keeps every send, as a [Policy] does. With a counter, History and
-// Each return errors.ErrUnsupported.
-type Historian interface {
-	Limiter
-
-	// History returns the sends of a key inside the longest window, oldest first.
-	History(ctx context.Context, key string) (History, error)
-
-	// Each visits all histories that have a send inside the longest window, in any order
-	// and without their keys, until visit returns false.
-	Each(ctx context.Context, visit func(History) bool) error
+// New returns a limiter over the records of a home. It panics if the algorithm was not made by a
+// constructor.
+func New(a Algorithm, h Home) *Limiter {
+	if a == nil || a.Form() == "" {
+		panic(fmt.Sprintf("throttle: the algorithm %T is a zero value", a))
+	}
+	return &Limiter{a, h}
 }
 
-// maxKey is the longest key, in bytes.
-const maxKey = 1024
+// With returns a limiter by another algorithm on the same records, for example for a plan, or with
+// a stricter limit for some callers. It panics if the algorithms differ in form.
+//
+// Give both the same windows and rates: each write forgets what has left the longest window of the
+// limiter that wrote.
+func (l *Limiter) With(a Algorithm) *Limiter {
+	if a == nil || a.Form() != l.Algorithm.Form() {
+		panic(fmt.Sprintf("throttle: a %T cannot read the records of %s", a, l.Algorithm))
+	}
+	return &Limiter{a, l.Home}
+}
 
-var (
-	// ErrUnavailable is the kind of every failure to read or write records.
-	ErrUnavailable = errors.New("the records are unavailable")
-	// ErrUnchanged is also in an ErrUnavailable if certainly nothing was recorded, as when
-	// there was no connection.
-	ErrUnchanged = errors.New("nothing was recorded")
-	// ErrKey is the kind of a key that is empty or too long.
-	ErrKey = errors.New("a key is 1 to 1024 bytes long")
-	// ErrID is the kind of an id that NewID or ParseID did not make.
-	ErrID = errors.New("an id is eight characters of A-Z, a-z, 0-9, - and _")
-)
+// Take charges one send and records it, or refuses it and changes nothing.
+func (l *Limiter) Take(ctx context.Context, key string) (Verdict, error) {
+	return l.TakeID(ctx, key, NewID())
+}
 
-// CheckKey returns ErrKey for a key that no limiter accepts.
-func CheckKey(key string) error {
-	if key == "" || len(key) > maxKey {
-		return ErrKey
+// TakeID is Take under an id of the caller's. A [Policy] does not charge an id again that is on
+// record, so the call may be repeated after an error. A counter keeps no ids and charges each call.
+func (l *Limiter) TakeID(ctx context.Context, key string, id ID) (Verdict, error) {
+	r, err := l.do(ctx, key, StepTake, Admission{ID: id})
+	if err != nil {
+		return Verdict{}, err
+	}
+	v := r.verdict
+	if v == nil {
+		v = new(Verdict)
+		_, *v = l.Algorithm.Take(r.State, Admission{ID: id, At: r.Now})
+	}
+	if v.Allowed != r.Done {
+		return Verdict{}, Unavailable("take", errReply)
+	}
+	v.Degraded = r.Degraded
+	return *v, nil
+}
+
+// Peek reports what Take would answer, and records nothing.
+func (l *Limiter) Peek(ctx context.Context, key string) (Verdict, error) {
+	r, err := l.do(ctx, key, StepPeek)
+	if err != nil {
+		return Verdict{}, err
+	}
+	v := l.Algorithm.Peek(r.State, r.Now)
+	v.Degraded = r.Degraded
+	return v, nil
+}
+
+// Release refunds an admission whose send certainly never happened, and reports whether there was
+// one to refund. A Policy finds the admission by its id, so Release may be repeated. A counter takes
+// one off the count at its time: call Release once for each admission, and do not repeat it after an
+// error.
+func (l *Limiter) Release(ctx context.Context, key string, a Admission) (released bool, err error) {
+	r, err := l.do(ctx, key, StepRelease, a)
+	return r.Done, err
+}
+
+// Reset forgets the key and reports how many sends it forgot.
+func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
+	r, err := l.do(ctx, key, StepReset)
+	if err != nil {
+		return 0, err
+	}
+	return l.Algorithm.Peek(r.State, r.Now).Sent, nil
+}
+
+// Record adds admissions that were made elsewhere in one step, each at its own time, even beyond the
+// limit. A Policy ignores ids that are on record; a counter counts each again.
+func (l *Limiter) Record(ctx context.Context, key string, all ...Admission) error {
+	all = slices.DeleteFunc(slices.Clone(all), func(a Admission) bool { return a.At < 0 })
+	slices.SortStableFunc(all, func(a, b Admission) int { return cmp.Compare(a.At, b.At) })
+	_, err := l.do(ctx, key, StepRecord, all...)
+	return err
+}
+
+// History returns the sends of a key inside the longest window, oldest first. A counter keeps none:
+// the error is errors.ErrUnsupported.
+func (l *Limiter) History(ctx context.Context, key string) (History, error) {
+	policy, err := l.policy()
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.do(ctx, key, StepPeek)
+	if err != nil {
+		return nil, err
+	}
+	return policy.History(r.State, r.Now), nil
+}
+
+// Each visits all histories that have a send inside the longest window, in any order and without
+// their keys, until visit returns false. With a counter it returns errors.ErrUnsupported.
+func (l *Limiter) Each(ctx context.Context, visit func(History) bool) error {
+	policy, err := l.policy()
+	if err != nil {
+		return err
+	}
+	err = l.Home.Each(ctx, func(state []byte, now int64) bool {
+		h := policy.History(state, now)
+		return len(h) == 0 || visit(h)
+	})
+	if err != nil {
+		return Unavailable("visiting all histories", err)
 	}
 	return nil
 }
 
-// Unavailable wraps the cause of a failed call as ErrUnavailable, and says what was being done.
-func Unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
+func (l *Limiter) policy() (Policy, error) {
+	policy, ok := l.Algorithm.(Policy)
+	if !ok {
+		return policy, fmt.Errorf("history of a %s: %w", l.Algorithm, errors.ErrUnsupported)
+	}
+	return policy, nil
+}
+
+// do checks what a caller can get wrong, and asks the home.
+func (l *Limiter) do(ctx context.Context, key string, step Step, all ...Admission) (r Reply, err error) {
+	if err = CheckKey(key); err == nil {
+		err = checkIDs(step, all)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", step, err)
+	}
+	if err = ctx.Err(); err == nil && (step != StepRecord || len(all) > 0) {
+		r, err = l.Home.Do(ctx, key, Op{step, l.Algorithm, all})
+	}
+	if err != nil {
+		return Reply{}, Unavailable(string(step), err)
+	}
+	return r, nil
+}
+
+// checkIDs returns ErrID for one that does not fit a record. What was never charged may be released.
+func checkIDs(step Step, all []Admission) error {
+	for _, one := range all {
+		if step != StepRelease && !one.ID.Valid() {
+			return ErrID
+		}
+	}
+	return nil
 }

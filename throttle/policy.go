@@ -143,8 +143,14 @@ func checkTierName(name string) error {
 // Tiers returns the tiers, shortest window first. The slice is the caller's.
 func (p Policy) Tiers() []Tier { return slices.Clone(p.tiers) }
 
-// Longest returns the longest window in milliseconds: how long one send can matter.
-func (p Policy) Longest() int64 {
+// Exact implements [Algorithm].
+func (p Policy) Exact() bool { return true }
+
+// Queues implements [Algorithm].
+func (p Policy) Queues() bool { return false }
+
+// Window implements [Algorithm]: it is the longest one.
+func (p Policy) Window() int64 {
 	if len(p.tiers) == 0 {
 		return 0
 	}

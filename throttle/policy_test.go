@@ -103,7 +103,7 @@ func TestPolicy_CallersSlices_NeverChangeIt(t *testing.T) {
 		t.Errorf("the caller's tiers were changed to %v", given)
 	}
 	given[0].Limit, p.Tiers()[0].Limit = 99, 99
-	if got := p.String(); got != "minute=1/60s,hour=5/1h" || p.Longest() != 3_600_000 {
+	if got := p.String(); got != "minute=1/60s,hour=5/1h" || p.Window() != 3_600_000 {
 		t.Errorf("the policy changed to %s", got)
 	}
 }

@@ -44,7 +44,9 @@ func NewSlidingWindow(t Tier, parts int) (SlidingWindow, error) {
 	if parts < 1 || parts > maxParts {
 		return SlidingWindow{}, fmt.Errorf("tier %s: a window has between 1 and %d parts, not %d", t.Name, maxParts, parts)
 	}
-	return SlidingWindow{counter: c, part: ceilDiv(t.ms(), int64(parts))}, nil
+	part := ceilDiv(t.ms(), int64(parts))
+	c.form = fmt.Sprintf("sliding-%d-%d", c.window(), part)
+	return SlidingWindow{counter: c, part: part}, nil
 }
 
 // Part returns the length of a part in milliseconds.
@@ -103,7 +105,7 @@ func (w SlidingWindow) find(parts []partCount, at int64) (i int, found bool) {
 }
 
 func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
-	return takeCounted(w, state, a.At)
+	return takeCounted(w, state, a)
 }
 
 func (w SlidingWindow) Peek(state []byte, now int64) Verdict {
@@ -156,8 +158,6 @@ func (w SlidingWindow) Expires(state []byte) int64 {
 	}
 	return w.leaves(parts[len(parts)-1]) + grace
 }
-
-func (w SlidingWindow) Form() string { return w.form("sliding-%d-%d", w.window(), w.part) }
 
 func (w SlidingWindow) String() string {
 	return fmt.Sprintf("sliding-window %s in parts of %d ms", w.tier, w.part)

@@ -25,7 +25,7 @@ func (h History) clock(now int64) int64 { return min(max(now, h.newest()), maxMo
 
 // write forgets what has left the longest window by the newest send, and returns the state.
 func (p Policy) write(h History) (state []byte) {
-	h = h.within(p.Longest(), h.newest())
+	h = h.within(p.Window(), h.newest())
 	for _, a := range h[max(0, len(h)-MaxKept):] {
 		state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
 		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
@@ -35,20 +35,20 @@ func (p Policy) write(h History) (state []byte) {
 }
 
 // Take implements [Algorithm]. An id that is on record is admitted again without a second
-// charge, and the verdict's At is the moment of its first admission.
+// charge, and the verdict's Admission is its first.
 func (p Policy) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	h := readHistory(state)
 	v = p.verdict(h, a.At)
-	if i := h.find(a.ID); i >= 0 && v.At-h[i].At < p.Longest() {
-		v.Allowed, v.At = true, h[i].At
+	if i := h.find(a.ID); i >= 0 && v.At-h[i].At < p.Window() {
+		v.Allowed, v.At, v.Admission = true, h[i].At, h[i]
 		return state, v
 	}
 	if !v.Allowed {
 		return state, v
 	}
-	h = append(h, Admission{ID: a.ID, At: v.At})
-	v = p.verdict(h, a.At)
-	v.Allowed = true
+	a.At, h = v.At, append(h, Admission{ID: a.ID, At: v.At})
+	v = p.verdict(h, v.Now)
+	v.Allowed, v.Admission = true, a
 	return p.write(h), v
 }
 
@@ -69,14 +69,14 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 	h := readHistory(state)
 	clock := h.clock(now)
 	a.At = min(a.At, clock)
-	if a.At < 0 || clock-a.At >= p.Longest() || h.find(a.ID) >= 0 {
+	if a.At < 0 || clock-a.At >= p.Window() || h.find(a.ID) >= 0 {
 		return state
 	}
 	i, _ := slices.BinarySearchFunc(h, a.At, func(b Admission, at int64) int { return cmp.Compare(b.At, at) })
 	return p.write(slices.Insert(h, i, a))
 }
 
-func (p Policy) Expires(state []byte) int64 { return readHistory(state).newest() + p.Longest() + grace }
+func (p Policy) Expires(state []byte) int64 { return readHistory(state).newest() + p.Window() + grace }
 
 func (p Policy) Form() string {
 	if len(p.tiers) == 0 {
@@ -88,7 +88,7 @@ func (p Policy) Form() string {
 // History returns the sends in a state that are inside the longest window.
 func (p Policy) History(state []byte, now int64) History {
 	h := readHistory(state)
-	return h.within(p.Longest(), h.clock(now))
+	return h.within(p.Window(), h.clock(now))
 }
 
 // Replay lets the policy decide about the sends of a history again, at their own times, and
@@ -116,7 +116,7 @@ func (p Policy) verdict(h History, now int64) Verdict {
 		tiers[i] = t.state(h.within(t.ms(), clock), clock)
 	}
 	v := newVerdict(now, clock, tiers...)
-	live := h.within(p.Longest(), clock)
+	live := h.within(p.Window(), clock)
 	v.Sent, v.Newest = len(live), live.newest()
 	return v
 }

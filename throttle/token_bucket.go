@@ -27,6 +27,6 @@ func NewTokenBucket(t Tier, burst int) (TokenBucket, error) {
 	if burst == 0 {
 		burst = t.Limit
 	}
-	b, err := newBucket(t, burst)
+	b, err := newBucket("bucket", t, burst)
 	return TokenBucket{b}, err
 }

@@ -1,5 +1,7 @@
 package throttle
 
+import "time"
+
 // Verdict is the answer of a limiter. Limit and Wait are about the next send, so an admitted
 // send comes with the countdown to the one after it.
 type Verdict struct {
@@ -21,6 +23,8 @@ type Verdict struct {
 	// the latest moment on record if that is later. An admitted send is on record at At; for an
 	// id that was on record already, At is its first admission.
 	Now, At int64
+	// Admission is what Take has recorded, for Release; after a refusal and a Peek it is zero.
+	Admission Admission
 	// Delay is how many milliseconds an admitted send has to be held back: 0 except where
 	// a LeakyBucket queues sends.
 	Delay int64
@@ -39,6 +43,9 @@ type TierState struct {
 	Wait      int64 // milliseconds until it admits one more; 0 if it does now
 	Refill    int64 // milliseconds until Remaining grows; 0 if the whole limit remains
 }
+
+// RetryAfter returns how long it is from Now to RetryAt.
+func (v Verdict) RetryAfter() time.Duration { return time.Duration(v.RetryAt-v.Now) * time.Millisecond }
 
 // Remaining returns how many sends all tiers still admit now.
 func (v Verdict) Remaining() int {

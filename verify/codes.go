@@ -29,7 +29,7 @@ type Options struct {
 	Secret []byte
 	// Guesses counts guesses by mailbox. It should use a throttle.Policy, so that a guess can be
 	// refunded by its id.
-	Guesses throttle.Limiter
+	Guesses *throttle.Limiter
 	// Lifetime is how long a code is valid, in milliseconds. The default is ten minutes.
 	Lifetime int64
 	// Log receives a line when a guess could not be refunded. The default is silence.
@@ -44,7 +44,7 @@ type Options struct {
 type Codes struct {
 	store    keyed.Store
 	key      []byte
-	guesses  throttle.Limiter
+	guesses  *throttle.Limiter
 	lifetime int64
 	log      *slog.Logger
 }
@@ -125,8 +125,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	guess := throttle.NewID()
-	verdict, err := c.guesses.Take(ctx, from.Mailbox, guess)
+	verdict, err := c.guesses.Take(ctx, from.Mailbox)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("counting a guess: %w", err)
 	}
@@ -151,7 +150,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		o.GuessesLeft = verdict.Remaining()
 		return o, nil
 	}
-	c.refund(ctx, from.Mailbox, throttle.Admission{ID: guess, At: verdict.At})
+	c.refund(ctx, from.Mailbox, verdict.Admission)
 	return o, nil
 }
 

@@ -32,7 +32,7 @@ type setting struct {
 	t       *testing.T
 	clock   *keyedtest.Clock
 	store   keyed.Store
-	guesses throttle.Historian
+	guesses *throttle.Limiter
 	codes   *verify.Codes
 	log     bytes.Buffer
 }
@@ -52,7 +52,7 @@ func inMemory(t *testing.T) *setting {
 }
 
 // use makes the Codes over another store or limiter.
-func (s *setting) use(store keyed.Store, guesses throttle.Limiter) {
+func (s *setting) use(store keyed.Store, guesses *throttle.Limiter) {
 	s.t.Helper()
 	s.codes = must.Get(verify.New(verify.Options{Store: store, Secret: []byte(key), Guesses: guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))}))(s.t)
 }
@@ -259,9 +259,9 @@ func TestVerify_GuessesFail_CodeNotLookedAt(t *testing.T) {
 func TestVerify_GuessNotGivenBack_StillCorrect(t *testing.T) {
 	s := inMemory(t)
 	code := s.issue(alice)
-	guesses := &throttletest.Faulty{Historian: s.guesses}
+	guesses := &throttletest.Faulty{}
 	guesses.Fail("release")
-	s.use(s.store, guesses)
+	s.use(s.store, guesses.Break(s.guesses))
 	s.expect(alice, code, verify.Correct, 0)
 	if log := s.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "alice") || strings.Contains(log, code) {
 		t.Errorf("the log says %q", log)
@@ -283,7 +283,7 @@ func TestVerify_CallerGone_GuessGivenBack(t *testing.T) {
 // nodes know of is not answered for it.
 func TestVerify_GuessCountedAlone_Unavailable(t *testing.T) {
 	s := inMemory(t)
-	s.use(s.store, &throttletest.Faulty{Historian: s.guesses, Degraded: true})
+	s.use(s.store, (&throttletest.Faulty{Degraded: true}).Break(s.guesses))
 	code := s.issue(alice)
 	s.unavailable(another(code))
 	s.unavailable(code)

@@ -53,7 +53,7 @@ type Server struct {
 	Served  chan error // has what Serve of the API returned
 
 	Store     *cache.Store
-	Mailboxes throttle.Historian // the limiter of their rule
+	Mailboxes *throttle.Limiter // the limiter of their rule
 	Codes     keyed.Store
 	Requests  keyed.Store
 	Relay     *sandbox.Server
@@ -98,7 +98,7 @@ func New(with Setup) *Server {
 	o := api.Options{
 		Live: api.Live{
 			Composer: composer,
-			Actions:  map[string]throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
+			Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
 		},
 		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
 		APIKeys: must.Have(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must.Have(api.ParseKeys("alex:" + AdminKey)),
@@ -112,7 +112,7 @@ func New(with Setup) *Server {
 		with.Change(s, &o)
 	}
 	if o.Live.Rules == nil {
-		o.Live.Rules = must.Have(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Exact: true}))
+		o.Live.Rules = must.Have(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes}))
 	}
 	o.Codes = must.Have(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log}))
 	o.Requests = idempotency.New(s.Requests, Lease)
@@ -192,6 +192,6 @@ func (s *Server) Code(to string) string {
 }
 
 // Limiter is a limiter on a store of its own.
-func Limiter(a throttle.Algorithm, now func() int64) *local.Limiter {
+func Limiter(a throttle.Algorithm, now func() int64) *throttle.Limiter {
 	return local.New(must.Have(cache.Open(cache.Options{Now: now})).Table("limiter"), a)
 }

@@ -17,7 +17,7 @@ type Request interface{ *fiber.Ctx | *Exchange }
 // Options say what to count, and what to answer. Only Limiter is required.
 type Options[C Request] struct {
 	// Limiter decides. With a LeakyBucket requests are held back: see [ErrQueue].
-	Limiter throttle.Limiter
+	Limiter *throttle.Limiter
 	// Name is the "rule" of answers. The default is "requests".
 	Name string
 	// Key returns what a request is counted by. Where it is nil or returns nothing, that is the
@@ -79,7 +79,7 @@ func newGate[C Request](o Options[C]) (*gate[C], error) {
 func (g *gate[C]) handle(c C) error {
 	x := exchangeOf(c)
 	key, ctx := g.key(c, x), x.context()
-	verdict, taken, err := Take(ctx, g.Limiter, key)
+	verdict, err := Take(ctx, g.Limiter, key)
 	if err != nil {
 		return g.Failed(c, err)
 	}
@@ -88,11 +88,11 @@ func (g *gate[C]) handle(c C) error {
 		return g.Refuse(c, verdict)
 	}
 	if err := hold(ctx, verdict.Delay); err != nil {
-		refund(ctx, g.Limiter, key, taken)
+		refund(ctx, g.Limiter, key, verdict.Admission)
 		return g.Failed(c, err)
 	}
 	return x.next(func(status int, own bool) {
-		if g.Release != nil && g.Release(status) && refund(ctx, g.Limiter, key, taken) {
+		if g.Release != nil && g.Release(status) && refund(ctx, g.Limiter, key, verdict.Admission) {
 			if after, err := g.Limiter.Peek(ctx, key); err == nil {
 				verdict = after
 			}
@@ -114,14 +114,13 @@ func (g *gate[C]) key(c C, x exchange) string {
 
 // Take counts one under a key. What a Take that failed may have counted is refunded at once, or not at
 // all; a counter, which knows no ids, does not refund it.
-func Take(ctx context.Context, limiter throttle.Limiter, key string) (throttle.Verdict, throttle.Admission, error) {
-	taken := throttle.Admission{ID: throttle.NewID()}
-	verdict, err := limiter.Take(ctx, key, taken.ID)
+func Take(ctx context.Context, limiter *throttle.Limiter, key string) (throttle.Verdict, error) {
+	id := throttle.NewID()
+	verdict, err := limiter.TakeID(ctx, key, id)
 	if err != nil {
-		refund(ctx, limiter, key, taken)
+		refund(ctx, limiter, key, throttle.Admission{ID: id})
 	}
-	taken.At = verdict.At
-	return verdict, taken, err
+	return verdict, err
 }
 
 // refundTimeout bounds how long an answer waits for the refund of its request.
@@ -130,7 +129,7 @@ const refundTimeout = time.Second
 // refund releases a request, also after its own time, and reports whether that is done.
 // The answer waits for it, so that the next request is not refused because of it. If it fails
 // the request has counted.
-func refund(ctx context.Context, limiter throttle.Limiter, key string, taken throttle.Admission) bool {
+func refund(ctx context.Context, limiter *throttle.Limiter, key string, taken throttle.Admission) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	released, err := limiter.Release(ctx, key, taken)

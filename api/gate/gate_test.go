@@ -35,7 +35,7 @@ type site struct {
 	t       *testing.T
 	app     *fiber.App
 	clock   atomic.Int64
-	limiter throttle.Limiter
+	limiter *throttle.Limiter
 	served  atomic.Int64 // requests that were let through
 }
 
@@ -242,9 +242,9 @@ func TestRefuse_Given_Answers(t *testing.T) {
 // faulty puts a hook before the options' limiter.
 func faulty(hook throttletest.Hook) func(*gate.Options[*fiber.Ctx]) {
 	return func(o *gate.Options[*fiber.Ctx]) {
-		f := &throttletest.Faulty{Historian: o.Limiter.(throttle.Historian)}
+		f := &throttletest.Faulty{}
 		f.On(hook)
-		o.Limiter = f
+		o.Limiter = f.Break(o.Limiter)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestRelease_LimiterFails_HasCounted(t *testing.T) {
 }
 
 // queue lets so many requests wait, each for a window.
-func queue(t *testing.T, window time.Duration, waiting int) throttle.Limiter {
+func queue(t *testing.T, window time.Duration, waiting int) *throttle.Limiter {
 	t.Helper()
 	bucket := must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: window}, waiting))(t)
 	return apitest.Limiter(bucket, func() int64 { return noon })

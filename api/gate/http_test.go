@@ -118,8 +118,9 @@ func TestHTTP_EarlyHint_IsNoAnswer(t *testing.T) {
 // A limiter that fails lets no request through, unless Failed does. What may have been counted is
 // refunded.
 func TestHTTP_LimiterFails_Is503(t *testing.T) {
-	limiter := &throttletest.Faulty{Historian: apitest.Limiter(throttletest.Policy(t, "minute=1/60s"), nil)}
-	limiter.Fail("taken")
+	faults := &throttletest.Faulty{}
+	limiter := faults.Break(apitest.Limiter(throttletest.Policy(t, "minute=1/60s"), nil))
+	faults.Fail("taken")
 	served := 0
 	o := gate.Options[*gate.Exchange]{Limiter: limiter}
 	handler := func(http.ResponseWriter, *http.Request) { served++ }
@@ -140,7 +141,7 @@ func TestHTTP_LimiterFails_Is503(t *testing.T) {
 	if w := onHTTP(t, o, handler)(); w.Code != 500 || strings.Contains(w.Body.String(), "10.1.2.3") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	limiter.Fail()
+	faults.Fail()
 	if left := must.Get(limiter.Peek(t.Context(), tester))(t).Remaining(); left != 1 {
 		t.Error("what a failed take had counted is not refunded")
 	}

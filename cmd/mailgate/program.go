@@ -121,7 +121,7 @@ const (
 )
 
 // perSecond limits the lookups of each key or address; nil for a rate of 0.
-func perSecond(name string, rate int) (throttle.Limiter, error) {
+func perSecond(name string, rate int) (*throttle.Limiter, error) {
 	if rate == 0 {
 		return nil, nil
 	}

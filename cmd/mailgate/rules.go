@@ -53,19 +53,11 @@ func newIdentity(c *config.Config) (address.Identity, error) {
 func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
-		rule := rules.Rule{Name: r.Name, By: r.By, Shadow: r.Shadow, Exempt: r.Exempt}
-		_, rule.Exact = r.Algorithm.(throttle.Policy)
-		_, rule.Queues = r.Algorithm.(throttle.LeakyBucket)
-		var err error
-		if r.Resends != nil { // first: what an outage leaves is recorded through the other
-			if rule.Resends, err = s.limiter(ruleTable(r), r.Resends); err != nil {
-				return nil, err
-			}
-		}
-		if rule.Limiter, err = s.limiter(ruleTable(r), r.Algorithm); err != nil {
+		limiter, err := s.limiter(ruleTable(r), r.Algorithm)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, rule)
+		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt})
 	}
 	return rules.New(rules.Options{Remote: s.redis != nil}, all...)
 }
@@ -76,8 +68,8 @@ func ruleTable(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(
 
 // actions returns the limiters of the actions, by name. An action and a rule of one name share
 // nothing.
-func (s *store) actions(file rulefile.File) (map[string]throttle.Limiter, error) {
-	all := map[string]throttle.Limiter{}
+func (s *store) actions(file rulefile.File) (map[string]*throttle.Limiter, error) {
+	all := map[string]*throttle.Limiter{}
 	for _, a := range file.Actions {
 		limiter, err := s.limiter("action-"+a.Name, a.Algorithm)
 		if err != nil {

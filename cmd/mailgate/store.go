@@ -79,7 +79,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 
 // limiter counts by an algorithm. Limiters of one name share their records if their algorithms
 // have one form.
-func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, error) {
+func (s *store) limiter(name string, a throttle.Algorithm) (*throttle.Limiter, error) {
 	if s.redis == nil {
 		return local.New(s.own.Table(name), a), nil
 	}
@@ -90,7 +90,7 @@ func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, 
 	if s.standby == nil {
 		return shared, nil
 	}
-	return s.standby.Limiter(name+"."+a.Form(), a, shared, local.New(s.own.Table(name), a)), nil
+	return s.standby.Limiter(name+"."+a.Form(), shared, local.New(s.own.Table(name), a)), nil
 }
 
 // records keeps values that change by one step at a time. Merge joins what this node wrote

@@ -7,189 +7,124 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Limiter decides by Redis, and by the node's own records while Redis is away. It implements
-// throttle.Historian.
-type Limiter struct {
+// home is a throttle.Home that decides by Redis, and by the node's own records while Redis is away.
+type home struct {
 	*part
-	window      int64 // the longest
-	shared, own throttle.Historian
+	shared *throttle.Limiter // also applies the journal
+	own    throttle.Home
 }
 
-// Limiter wraps a pair of limiters that count by the algorithm, one on Redis and one on this node's
-// disk. Limiters of one name have the same shared and own records.
-func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Historian) *Limiter {
-	_, exact := a.(throttle.Policy)
-	l := &Limiter{shared: shared, own: own}
-	for _, t := range a.Peek(nil, s.o.Clock.Now()).Tiers {
-		l.window = max(l.window, t.Window.Milliseconds())
-	}
-	l.part = &part{Standby: s, name: name, exact: exact, mirrored: true, apply: l.apply}
-	s.parts.Store(name, l.part)
-	return l
+// Limiter wraps a pair of limiters by one algorithm, one on Redis and one on this node's disk.
+// Limiters of one name have the same shared and own records.
+func (s *Standby) Limiter(name string, shared, own *throttle.Limiter) *throttle.Limiter {
+	h := &home{shared: shared, own: own.Home}
+	h.part = &part{Standby: s, name: name, mirrored: true, apply: h.apply}
+	s.parts.Store(name, h.part)
+	return throttle.New(shared.Algorithm, h)
 }
 
-// Take implements throttle.Limiter. A refusal says that nothing is charged, so it is an error where
-// Redis may have charged the id before the node refused it alone.
-func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	unheard := false // Redis may have charged it
-	err = l.decide(ctx, "take", key, func() (err error) {
-		v, err = l.shared.Take(ctx, key, id)
-		if err != nil {
+// Do implements throttle.Home. A refusal says that nothing is charged, so it is an error where Redis
+// may have charged the id before the node refused it alone. A release that Redis does not answer is
+// synced later, if that may be repeated; it is then done, perhaps by another node.
+func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+	unheard := false // Redis may have done it
+	err = h.decide(ctx, key, op.Repeatable(), func() (err error) {
+		if r, err = h.shared.Home.Do(ctx, key, op); err != nil {
 			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
 			return err
 		}
 		unheard = false
-		l.o.Clock.heard(v.Now)
-		if v.Allowed {
-			l.mirrorAll(key, throttle.Admission{ID: id, At: v.At})
-		}
+		h.o.Clock.heard(r.Now)
+		h.copy(key, op, r)
 		return nil
-	}, func(ctx context.Context) error {
-		v, err = l.takeAlone(ctx, key, id)
-		return err
-	})
-	if err == nil && unheard && !v.Allowed {
-		err = throttle.Unavailable("take", errUnheard)
-	}
-	if err != nil {
-		return throttle.Verdict{}, err
-	}
-	return v, nil
-}
-
-// takeAlone admits a send if the node's own records do and the journal takes it. If only the journal
-// does not, the node is too strict.
-func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := l.own.Take(ctx, key, id)
-	v.Degraded = true
-	if err != nil || !v.Allowed {
-		return v, err
-	}
-	a := throttle.Admission{ID: id, At: v.At}
-	if err := l.journal.put(ctx, l.keyOf(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
-		return v, throttle.Unavailable("take", err)
-	}
-	l.admitted.Add(1)
-	return v, nil
-}
-
-// mirrorAll records on the node what Redis has admitted.
-func (l *Limiter) mirrorAll(key string, all ...throttle.Admission) {
-	l.mirror.write(l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
-}
-
-// Peek implements throttle.Limiter.
-func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	err = l.decide(ctx, "peek", key, func() (err error) {
-		if v, err = l.shared.Peek(ctx, key); err == nil {
-			l.o.Clock.heard(v.Now)
-		}
-		return err
 	}, func(ctx context.Context) (err error) {
-		v, err = l.own.Peek(ctx, key)
-		v.Degraded = true
+		r, err = h.alone(ctx, key, op)
 		return err
 	})
-	if err != nil {
-		return throttle.Verdict{}, err
+	if err == nil && unheard && op.Step == throttle.StepTake && !r.Done {
+		err = errUnheard
 	}
-	return v, nil
+	if err != nil && op.Step == throttle.StepRelease && (op.Repeatable() || errors.Is(err, throttle.ErrUnchanged)) {
+		err = h.locked(context.WithoutCancel(ctx), key, func(ctx context.Context) (err error) {
+			r, err = h.alone(ctx, key, op)
+			return err
+		})
+		r.Done = r.Done || op.By.Exact()
+	}
+	return r, err
 }
 
-// Release implements throttle.Limiter. A release that Redis does not answer is synced later, but a
-// counter's only if Redis certainly was not asked. The result is then that of this node's own
-// records.
-func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, throttle.Unavailable("release", err)
-	}
-	err = l.decide(ctx, "release", key, func() (err error) {
-		if released, err = l.shared.Release(ctx, key, a); err == nil {
-			l.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
+// copy mirrors what Redis has done.
+func (h *home) copy(key string, op throttle.Op, r throttle.Reply) {
+	until := int64(0)
+	switch op.Step {
+	case throttle.StepPeek:
+		return
+	case throttle.StepTake:
+		if !r.Done {
+			return
 		}
-		return err
-	}, func(ctx context.Context) error {
-		released, err = l.releaseAlone(ctx, key, a)
-		return err
-	})
-	if errors.Is(err, throttle.ErrUnavailable) && (l.exact || errors.Is(err, throttle.ErrUnchanged)) {
-		released, err = l.releaseLater(ctx, key, a)
-		released = released || l.exact && err == nil // perhaps by another node
+		_, v := op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
+		op.Step, op.All = throttle.StepRecord, []throttle.Admission{v.Admission}
+		fallthrough
+	case throttle.StepRecord:
+		until = h.o.Clock.Now() + op.By.Window()
 	}
-	return released, err
+	h.mirror.write(until, func(ctx context.Context) error { _, err := h.own.Do(ctx, key, op); return err })
 }
 
-// releaseLater journals a release although the master is not away.
-func (l *Limiter) releaseLater(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
-	err = l.locked(context.WithoutCancel(ctx), key, func(ctx context.Context) error {
-		released, err = l.releaseAlone(ctx, key, a)
-		return err
-	})
-	return released, err
+// alone takes a step on the node's own records, and notes in the journal what it did.
+func (h *home) alone(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+	if op.Step == throttle.StepReset || op.Step == throttle.StepRecord {
+		return r, errAlone
+	}
+	r, err = h.own.Do(ctx, key, op)
+	r.Degraded = true
+	switch {
+	case err != nil || op.Step == throttle.StepPeek:
+	case op.Step == throttle.StepRelease:
+		err = h.journalRelease(ctx, key, op, r.Done)
+	case r.Done:
+		err = h.journalTake(ctx, key, op, r)
+	}
+	return r, err
 }
 
-// releaseAlone removes an admission from the own records, and notes that in the journal. Redis may
-// have an admission of the journal already: an exact one becomes a release, one
-// of a counter is dropped.
-func (l *Limiter) releaseAlone(ctx context.Context, key string, a throttle.Admission) (bool, error) {
-	had, err := l.own.Release(ctx, key, a)
-	if err != nil {
-		return false, err
+// journalTake notes an admission. If the journal does not take it, the node is too strict.
+func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r throttle.Reply) error {
+	_, v := op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
+	err := h.journal.put(ctx, h.keyOf(key), operation{kind: record, a: v.Admission, until: v.Admission.At + op.By.Window()})
+	if err == nil {
+		h.admitted.Add(1)
 	}
-	if !l.exact {
-		if o, found := l.journal.at(l.keyOf(key), a.ID); found {
-			return had, l.journal.forget(ctx, l.keyOf(key), o)
+	return err
+}
+
+// journalRelease notes a release. Redis may have an admission of the journal already: an exact one
+// becomes a release, one of a counter is dropped. A counter's release that the node did not find is
+// not noted.
+func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, had bool) error {
+	a := op.All[0]
+	if !op.By.Exact() {
+		if o, found := h.journal.at(h.keyOf(key), a.ID); found {
+			return h.journal.forget(ctx, h.keyOf(key), o)
 		}
 		if !had {
-			return false, nil
+			return nil
 		}
 	}
-	if err := l.journal.put(ctx, l.keyOf(key), operation{kind: release, a: a, until: l.o.Clock.Now() + l.window}); err != nil {
-		return false, throttle.Unavailable("release", err)
-	}
-	return had, nil
+	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, a: a, until: h.o.Clock.Now() + op.By.Window()})
 }
 
-// Reset implements throttle.Limiter. It cannot be promised without Redis, so it is
-// throttle.ErrUnavailable while that is away.
-func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
-	err = l.decide(ctx, "reset", key, func() (err error) {
-		if cleared, err = l.shared.Reset(ctx, key); err == nil {
-			l.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
-		}
-		return err
-	}, func(context.Context) error { return throttle.Unavailable("reset", errAlone) })
-	return cleared, err
-}
-
-// Record implements throttle.Limiter. As Reset, it needs Redis.
-func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admission) error {
-	return l.decide(ctx, "record", key, func() error {
-		err := l.shared.Record(ctx, key, all...)
-		if err == nil {
-			l.mirrorAll(key, all...)
-		}
-		return err
-	}, func(context.Context) error { return throttle.Unavailable("record", errAlone) })
-}
-
-// History implements throttle.Historian.
-func (l *Limiter) History(ctx context.Context, key string) (h throttle.History, err error) {
-	err = l.decide(ctx, "history", key,
-		func() (err error) { h, err = l.shared.History(ctx, key); return err },
-		func(ctx context.Context) (err error) { h, err = l.own.History(ctx, key); return err })
-	return h, err
-}
-
-// Each implements throttle.Historian. It visits the records of Redis only, as this node has only a
+// Each implements throttle.Home. It visits the records of Redis only, as this node has only a
 // part of them.
-func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) error {
-	return l.shared.Each(ctx, visit)
+func (h *home) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
+	return h.shared.Home.Each(ctx, visit)
 }
 
 // apply sends admissions to Redis, and then releases. A counter's release is forgotten before it
 // is sent, as it must not be sent twice.
-func (l *Limiter) apply(ctx context.Context, key string, some []operation) error {
+func (h *home) apply(ctx context.Context, key string, some []operation) error {
 	var records, releases []operation
 	var all []throttle.Admission
 	for _, o := range some {
@@ -200,19 +135,19 @@ func (l *Limiter) apply(ctx context.Context, key string, some []operation) error
 		records, all = append(records, o), append(all, o.a)
 	}
 	if len(all) > 0 {
-		if err := l.shared.Record(ctx, key, all...); err != nil {
+		if err := h.shared.Record(ctx, key, all...); err != nil {
 			return err
 		}
-		_ = l.journal.forget(ctx, l.keyOf(key), records...)
+		_ = h.journal.forget(ctx, h.keyOf(key), records...)
 	}
 	for _, o := range releases {
-		if !l.exact && l.journal.forget(ctx, l.keyOf(key), o) != nil {
+		if !h.shared.Algorithm.Exact() && h.journal.forget(ctx, h.keyOf(key), o) != nil {
 			continue // the next start sends it
 		}
-		if _, err := l.shared.Release(ctx, key, o.a); err != nil {
+		if _, err := h.shared.Release(ctx, key, o.a); err != nil {
 			return err
 		}
-		_ = l.journal.forget(ctx, l.keyOf(key), o)
+		_ = h.journal.forget(ctx, h.keyOf(key), o)
 	}
 	return nil
 }

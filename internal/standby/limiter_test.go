@@ -18,8 +18,8 @@ import (
 // clock of the suite, next to a Redis that is there.
 func TestLimiter_Connected_Suite(t *testing.T) {
 	n, open := start(t, redistest.Alone(t).URL()), throttletest.Local(t, "")
-	throttletest.Run(t, func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
-		return n.Limiter(name, a, open(t, name, a, now).(throttle.Historian), open(t, "own-"+name, a, now).(throttle.Historian))
+	throttletest.Run(t, func(t testing.TB, name string, a throttle.Algorithm, now func() int64) *throttle.Limiter {
+		return n.Limiter(name, open(t, name, a, now), open(t, "own-"+name, a, now))
 	}, 2000)
 }
 
@@ -78,7 +78,7 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	n.admit(t, "alice", false)
 	id, v := throttle.NewID(), throttle.Verdict{}
 	err := asPaused(t, server, proxy, func() (err error) {
-		v, err = n.mailbox.Take(t.Context(), "alice", id)
+		v, err = n.mailbox.TakeID(t.Context(), "alice", id)
 		return err
 	})
 	if errors.Is(err, redisx.ErrSilent) {
@@ -104,7 +104,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	id := throttle.NewID()
-	_, err := n.mailbox.Take(t.Context(), "alice", id)
+	_, err := n.mailbox.TakeID(t.Context(), "alice", id)
 	unavailable(t, err)
 	if s := n.State(); s.Away > 0 || s.Journal > 0 {
 		t.Errorf("after one late call: %+v", s)
@@ -131,10 +131,10 @@ func TestTake_ReplyLost_ReleasedByTheCallerAlone(t *testing.T) {
 	proxy.CutReplies(2, "evalsha")
 	mine, repeated := throttle.NewID(), throttle.NewID()
 	for _, id := range []throttle.ID{mine, repeated} {
-		_, err := n.mailbox.Take(t.Context(), "alice", id)
+		_, err := n.mailbox.TakeID(t.Context(), "alice", id)
 		unavailable(t, err)
 	}
-	if v, err := other.mailbox.Take(t.Context(), "alice", repeated); err != nil || !v.Allowed || v.Sent != 3 {
+	if v, err := other.mailbox.TakeID(t.Context(), "alice", repeated); err != nil || !v.Allowed || v.Sent != 3 {
 		t.Errorf("repeated at another node: %+v, %v", v, err)
 	}
 	if released, err := n.mailbox.Release(t.Context(), "alice", throttle.Admission{ID: mine}); err != nil || !released {
@@ -159,7 +159,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	n.admit(t, "bob", true)
 	server.Restart()
 	servertest.Eventually(t, "Redis to decide", func() bool {
-		v, err := n.mailbox.Take(context.Background(), "alice", throttle.NewID())
+		v, err := n.mailbox.Take(context.Background(), "alice")
 		if err == nil && v.Allowed {
 			t.Fatal("Redis admitted a fourth")
 		}
@@ -226,7 +226,7 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 func (n *node) takeAction(t *testing.T) throttle.Admission {
 	t.Helper()
 	id := throttle.NewID()
-	v, err := n.action.Take(t.Context(), "caller", id)
+	v, err := n.action.TakeID(t.Context(), "caller", id)
 	if err != nil || !v.Allowed {
 		t.Fatalf("admitted %v, %v", v.Allowed, err)
 	}

@@ -13,28 +13,31 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// disk is the node's own limiter on a disk with faults.
+// disk is the home of the node's own limiter, with faults.
 type disk struct {
-	throttle.Historian
+	throttle.Home
 	fails atomic.Bool
 	hangs atomic.Pointer[chan struct{}] // until it is closed
 }
 
-func (d *disk) Record(ctx context.Context, key string, all ...throttle.Admission) error {
+func (d *disk) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	if op.Step != throttle.StepRecord {
+		return d.Home.Do(ctx, key, op)
+	}
 	if until := d.hangs.Load(); until != nil {
 		<-*until
 	}
 	if d.fails.Load() {
-		return throttle.Unavailable("record", errors.New("no room is left"))
+		return throttle.Reply{}, errors.New("no room is left")
 	}
-	return d.Historian.Record(ctx, key, all...)
+	return d.Home.Do(ctx, key, op)
 }
 
 // onFaultyDisk has the node's mailbox limiter record on a disk with faults.
 func (n *node) onFaultyDisk(t testing.TB) *disk {
 	t.Helper()
-	d := &disk{Historian: n.own}
-	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), d)
+	d := &disk{Home: n.own.Home}
+	n.mailbox = n.Limiter("mailbox", onRedis(t, n.client, "mailbox", tiers), throttle.New(tiers, d))
 	return d
 }
 
@@ -52,7 +55,7 @@ func TestMirror_Fails_NotAlone(t *testing.T) {
 	server.Kill()
 	for range 2 {
 		n.awaitAlone(t)
-		_, err := n.mailbox.Take(t.Context(), "bob", throttle.NewID())
+		_, err := n.mailbox.Take(t.Context(), "bob")
 		unavailable(t, err)
 		unavailable(t, n.Ready(t.Context()))
 		n.end()
@@ -80,7 +83,7 @@ func TestMirror_Hangs_SendsContinue(t *testing.T) {
 	}
 	sends.Wait()
 	away(t, server, n)
-	_, err := n.mailbox.Take(t.Context(), "other", throttle.NewID())
+	_, err := n.mailbox.Take(t.Context(), "other")
 	unavailable(t, err)
 	close(taken)
 }

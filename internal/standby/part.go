@@ -14,8 +14,6 @@ import (
 type part struct {
 	*Standby
 	name string
-	// exact reports whether ids are known, so a call that Redis may have carried out can be repeated.
-	exact bool
 	// mirrored reports whether the node's own records have what Redis decided, and so may be
 	// incomplete.
 	mirrored bool
@@ -34,20 +32,21 @@ var (
 func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 
 // decide calls together, in which Redis decides about a key, or alone while the master is away.
-// It calls alone with the record's lock held.
-func (p *part) decide(ctx context.Context, doing, key string, together func() error, alone func(ctx context.Context) error) error {
+// It calls alone with the record's lock held. Where Redis may have carried out the call, it is decided
+// alone only if it is repeatable.
+func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() error, alone func(ctx context.Context) error) error {
 	const tries = 4
 	for range tries {
 		if err := ctx.Err(); err != nil {
-			return throttle.Unavailable(doing, err)
+			return err
 		}
 		var err error
 		if m := p.prober.MasterOf(key); m.State() == prober.Away {
-			err = p.decideAlone(ctx, doing, m, key, alone)
+			err = p.decideAlone(ctx, m, key, alone)
 		} else {
-			err = p.decideTogether(ctx, doing, m, key, together)
-			repeatable := p.exact || redisx.Undone(err) || errors.Is(err, errNotSynced)
-			if errors.Is(err, throttle.ErrUnavailable) && m.Failed(ctx, err) && repeatable {
+			err = p.decideTogether(ctx, m, key, together)
+			again := repeatable || redisx.Undone(err) || errors.Is(err, errNotSynced)
+			if err != nil && err != errAgain && m.Failed(ctx, err) && again {
 				err = errAgain
 			}
 		}
@@ -55,17 +54,17 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 			return err
 		}
 	}
-	return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced))
+	return fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced)
 }
 
-func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, key string, alone func(context.Context) error) error {
+func (p *part) decideAlone(ctx context.Context, m *prober.Master, key string, alone func(context.Context) error) error {
 	return p.locked(ctx, key, func(ctx context.Context) error {
 		if m.State() != prober.Away {
 			return errAgain
 		}
 		if p.mirrored {
 			if err := p.mirror.complete(); err != nil {
-				return throttle.Unavailable(doing, err)
+				return err
 			}
 		}
 		return alone(ctx)
@@ -82,13 +81,13 @@ func (p *part) locked(ctx context.Context, key string, do func(context.Context) 
 	return do(ctx)
 }
 
-func (p *part) decideTogether(ctx context.Context, doing string, m *prober.Master, key string, together func() error) error {
+func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() error) error {
 	k := p.keyOf(key)
 	if p.journal.has(k) {
 		if err := p.settle(ctx, m, key); err == errAgain {
 			return err
 		} else if err != nil {
-			return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
+			return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 		}
 	}
 	lock := p.lock(k)

@@ -28,7 +28,7 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 		callers.Go(func() {
 			for !stop.Load() {
 				i := next.Add(1) / 8 % int64(len(admitted))
-				if v, err := n.mailbox.Take(t.Context(), fmt.Sprint("k", i), throttle.NewID()); err == nil && v.Allowed {
+				if v, err := n.mailbox.Take(t.Context(), fmt.Sprint("k", i)); err == nil && v.Allowed {
 					admitted[i].Add(1)
 				}
 			}
@@ -56,13 +56,13 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	}
 }
 
-// early is a shared limiter whose clock is an hour ahead of the machine's.
-type early struct{ throttle.Historian }
+// early is a shared home whose clock is an hour ahead of the machine's.
+type early struct{ throttle.Home }
 
-func (e early) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := e.Historian.Take(ctx, key, id)
-	v.Now, v.At = v.Now+hour, v.At+hour
-	return v, err
+func (e early) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	r, err := e.Home.Do(ctx, key, op)
+	r.Now += hour
+	return r, err
 }
 
 // The node's clock is Redis's, in an outage and after a restart in it.
@@ -70,7 +70,7 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	server := redistest.Alone(t)
 	dir := t.TempDir()
 	n := open(t, dir, server.URL())
-	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis(t, n.client, "mailbox", tiers)}, n.own)
+	n.mailbox = n.Limiter("mailbox", throttle.New(tiers, early{onRedis(t, n.client, "mailbox", tiers).Home}), n.own)
 	together := n.admit(t, "alice", false)
 	away(t, server, n)
 	alone := n.admit(t, "alice", true)
@@ -89,7 +89,7 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
 	one := throttletest.Policy(t, "day=1/24h")
-	slow, decided, arrive := &throttletest.Faulty{Historian: onRedis(t, n.client, "one", one)}, make(chan struct{}), make(chan struct{})
+	slow, decided, arrive := &throttletest.Faulty{}, make(chan struct{}), make(chan struct{})
 	slow.On(func(_ context.Context, event, _ string) error {
 		if event == "taken" {
 			decided <- struct{}{}
@@ -97,10 +97,10 @@ func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 		}
 		return nil
 	})
-	l := n.Limiter("one", one, slow, local.New(n.store.Table("one"), one))
+	l := n.Limiter("one", slow.Break(onRedis(t, n.client, "one", one)), local.New(n.store.Table("one"), one))
 	verdicts := make(chan throttle.Verdict, 2)
 	take := func() {
-		v, err := l.Take(t.Context(), "alice", throttle.NewID())
+		v, err := l.Take(t.Context(), "alice")
 		if err != nil {
 			t.Error(err)
 		}

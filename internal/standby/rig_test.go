@@ -38,7 +38,7 @@ var (
 )
 
 // onRedis is a limiter on Redis.
-func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *cluster.Limiter {
+func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *throttle.Limiter {
 	t.Helper()
 	return must.Get(cluster.New(client, prefix+":"+name, a))(t)
 }
@@ -68,9 +68,9 @@ type node struct {
 	client   redis.UniversalClient
 	store    *cache.Store
 	clock    *standby.Clock
-	mailbox  *standby.Limiter
-	action   *standby.Limiter
-	own      throttle.Historian // of mailbox
+	mailbox  *throttle.Limiter
+	action   *throttle.Limiter
+	own      *throttle.Limiter // of mailbox
 	codes    *verify.Codes
 	requests *idempotency.Requests
 	log      *logged
@@ -103,10 +103,10 @@ func open(t testing.TB, dir string, url string) *node {
 		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(slog.NewTextHandler(n.log, nil)),
 	}))(t)
 	n.own = local.New(n.store.Table("mailbox"), tiers)
-	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
-	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter))
+	n.mailbox = n.Limiter("mailbox", onRedis(t, n.client, "mailbox", tiers), n.own)
+	n.action = n.Limiter("action", onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter))
 	budget := throttletest.Policy(t, "ten-minutes=20/10m")
-	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget))
+	guesses := n.Limiter("guesses", onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes")), verify.Merge, false)
 	n.codes = must.Get(verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}))(t)
 	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests")), idempotency.Merge, true)
@@ -138,18 +138,17 @@ func start(t testing.TB, url string) *node {
 
 func (n *node) take(t testing.TB, key string) throttle.Verdict {
 	t.Helper()
-	return must.Get(n.mailbox.Take(context.Background(), key, throttle.NewID()))(t)
+	return must.Get(n.mailbox.Take(context.Background(), key))(t)
 }
 
 // admit takes, which must be admitted, alone or not.
 func (n *node) admit(t testing.TB, key string, alone bool) throttle.Admission {
 	t.Helper()
-	id := throttle.NewID()
-	v, err := n.mailbox.Take(context.Background(), key, id)
+	v, err := n.mailbox.Take(context.Background(), key)
 	if err != nil || !v.Allowed || v.Degraded != alone {
 		t.Fatalf("admitted %v, alone %v, %v", v.Allowed, v.Degraded, err)
 	}
-	return throttle.Admission{ID: id, At: v.At}
+	return v.Admission
 }
 
 // awaitAlone waits until the node is alone.

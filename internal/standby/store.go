@@ -33,7 +33,7 @@ func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirro
 // Update implements keyed.Store. After an error Redis may have taken the step, so the node takes it
 // alone only in a call that did not ask Redis.
 func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
-	err = st.decide(ctx, "changing a record", key, func() error {
+	err = st.decide(ctx, key, false, func() error {
 		var moment, expires int64
 		var next []byte
 		_, err := st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
@@ -53,7 +53,10 @@ func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone
 		alone = true
 		return st.updateAlone(ctx, key, step)
 	})
-	return alone && err == nil, err
+	if err != nil {
+		return false, throttle.Unavailable("changing a record", err)
+	}
+	return alone, nil
 }
 
 // mirrorValue writes a value of Redis to the own store.

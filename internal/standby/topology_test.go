@@ -28,7 +28,7 @@ func (n *node) goAlone(t *testing.T, key string) (a throttle.Admission) {
 	t.Helper()
 	servertest.Eventually(t, "the key to be decided alone", func() bool {
 		a.ID = throttle.NewID()
-		v, err := n.mailbox.Take(context.Background(), key, a.ID)
+		v, err := n.mailbox.TakeID(context.Background(), key, a.ID)
 		a.At = v.At
 		return err == nil && v.Degraded && v.Allowed
 	})

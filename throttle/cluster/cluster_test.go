@@ -39,19 +39,19 @@ func alone(t testing.TB) (redis.UniversalClient, *redistest.Server) {
 	return open(t, redisx.Options{URL: server.URL(), Timeout: patient}), server
 }
 
-func limiter(t testing.TB, client redis.UniversalClient, a throttle.Algorithm) *cluster.Limiter {
+func limiter(t testing.TB, client redis.UniversalClient, a throttle.Algorithm) *throttle.Limiter {
 	t.Helper()
 	return must.Get(cluster.New(client, "test", a))(t)
 }
 
-func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
+func take(t testing.TB, l *throttle.Limiter, key string) throttle.Verdict {
 	t.Helper()
-	return must.Get(l.Take(ctx, key, throttle.NewID()))(t)
+	return must.Get(l.Take(ctx, key))(t)
 }
 
 // opener opens limiters by the suite's clock.
 func opener(client redis.UniversalClient) throttletest.Open {
-	return func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
+	return func(t testing.TB, name string, a throttle.Algorithm, now func() int64) *throttle.Limiter {
 		t.Helper()
 		return must.Get(cluster.NewWithClock(client, name, a, now))(t)
 	}
@@ -146,7 +146,7 @@ func TestEach_OthersRecords_NotVisited(t *testing.T) {
 	client, _ := alone(t)
 	l := limiter(t, client, throttle.DefaultPolicy())
 	other := must.Get(cluster.New(client, "test2", throttle.DefaultPolicy()))(t)
-	for _, limiter := range []throttle.Limiter{l, other, limiter(t, client, throttletest.Counters(t, "minute=1/60s")["fixed window"])} {
+	for _, limiter := range []*throttle.Limiter{l, other, limiter(t, client, throttletest.Counters(t, "minute=1/60s")["fixed window"])} {
 		if v := take(t, limiter, mailbox); v.Sent != 1 {
 			t.Errorf("%+v", v)
 		}
@@ -161,7 +161,7 @@ func TestEach_OthersRecords_NotVisited(t *testing.T) {
 func TestTake_AnotherType_SaysSo(t *testing.T) {
 	client, server := alone(t)
 	must.OK(t, server.Client().LPush(ctx, "test:tiers:{"+mailbox+"}", "x").Err())
-	_, err := limiter(t, client, throttle.DefaultPolicy()).Take(ctx, mailbox, throttle.NewID())
+	_, err := limiter(t, client, throttle.DefaultPolicy()).Take(ctx, mailbox)
 	if !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "another program") || strings.Contains(err.Error(), "alice") {
 		t.Error(err)
 	}
@@ -172,7 +172,7 @@ func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
 	client, _ := alone(t)
 	l := limiter(t, client, throttle.DefaultPolicy())
 	take(t, l, "another")
-	l.SetServersBack(mailbox, time.Hour.Milliseconds())
+	cluster.SetServersBack(l, mailbox, time.Hour.Milliseconds())
 	if v := take(t, l, mailbox); !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
 	}

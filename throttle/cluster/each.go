@@ -6,36 +6,24 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/redisx"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
 )
 
 // scanStep is how many keys a server scans before it answers other calls.
 const scanStep = 512
 
-// Each implements throttle.Historian, as History does. It goes through the keys of one master
-// after the other in small steps, and only reads. Histories that come or go meanwhile may be
+// Each implements throttle.Home, for the form of a Policy. It goes through the keys of one master
+// after the other in small steps, and only reads. States that come or go meanwhile may be
 // among them or not.
-func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) error {
-	policy, err := l.policy()
-	if err != nil {
-		return err
-	}
-	if err := l.each(ctx, policy, visit); err != nil {
-		return throttle.Unavailable("visiting all histories", err)
-	}
-	return nil
-}
-
-func (l *Limiter) each(ctx context.Context, policy throttle.Policy, visit func(throttle.History) bool) error {
-	masters, err := redisx.Masters(ctx, l.client)
+func (h *home) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
+	masters, err := redisx.Masters(ctx, h.client)
 	if err != nil {
 		return err
 	}
 	visited, seed := map[uint64]bool{}, maphash.MakeSeed() // SCAN may name a key again
 	for _, master := range masters {
 		for cursor := uint64(0); ; {
-			keys, next, err := master.ScanType(ctx, cursor, literal(l.prefix)+"*", scanStep, "zset").Result()
+			keys, next, err := master.ScanType(ctx, cursor, literal(h.prefix)+"*", scanStep, "zset").Result()
 			if err != nil {
 				return err
 			}
@@ -46,12 +34,12 @@ func (l *Limiter) each(ctx context.Context, policy throttle.Policy, visit func(t
 					fresh = append(fresh, key)
 				}
 			}
-			states, now, err := l.read(ctx, fresh)
+			states, now, err := h.read(ctx, fresh)
 			if err != nil {
 				return err
 			}
 			for _, state := range states {
-				if h := policy.History(state, now); len(h) > 0 && !visit(h) {
+				if !visit(state, now) {
 					return nil
 				}
 			}
@@ -64,13 +52,13 @@ func (l *Limiter) each(ctx context.Context, policy throttle.Policy, visit func(t
 }
 
 // read returns the states under these keys, and the clock.
-func (l *Limiter) read(ctx context.Context, keys []string) (states [][]byte, now int64, err error) {
+func (h *home) read(ctx context.Context, keys []string) (states [][]byte, now int64, err error) {
 	if len(keys) == 0 {
 		return nil, 0, nil
 	}
 	entries := make([]*redis.StringSliceCmd, len(keys))
 	var clock *redis.TimeCmd
-	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = h.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			entries[i] = p.ZRange(ctx, key, 0, -1)
 		}
@@ -83,8 +71,8 @@ func (l *Limiter) read(ctx context.Context, keys []string) (states [][]byte, now
 	for _, e := range entries {
 		states = append(states, []byte(strings.Join(e.Val(), "")))
 	}
-	if l.now != nil {
-		return states, l.now(), nil
+	if h.now != nil {
+		return states, h.now(), nil
 	}
 	return states, clock.Val().UnixMilli(), nil
 }

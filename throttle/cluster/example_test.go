@@ -18,7 +18,7 @@ func Example() {
 		return
 	}
 	for range 2 {
-		v, err := limiter.Take(context.Background(), "alice@example.com", throttle.NewID())
+		v, err := limiter.Take(context.Background(), "alice@example.com")
 		fmt.Printf("allowed %v by %q, %d left today, %v\n", v.Allowed, v.Limit, v.Tiers[2].Remaining, err)
 	}
 	// Prints

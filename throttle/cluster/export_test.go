@@ -6,13 +6,17 @@ import (
 )
 
 // NewWithClock is New with the clock of a test in place of the server's.
-func NewWithClock(client redis.UniversalClient, prefix string, a throttle.Algorithm, now func() int64) (*Limiter, error) {
-	l, err := New(client, prefix, a)
-	if err == nil {
-		l.now = now
+func NewWithClock(client redis.UniversalClient, prefix string, a throttle.Algorithm, now func() int64) (*throttle.Limiter, error) {
+	h, err := newHome(client, prefix, a)
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	h.now = now
+	return throttle.New(a, h), nil
 }
 
 // SetServersBack has the limiter take the clock of a key's server for one that is so much earlier.
-func (l *Limiter) SetServersBack(key string, ms int64) { l.clocks.of(l.prefix + key + "}").Add(-ms) }
+func SetServersBack(l *throttle.Limiter, key string, ms int64) {
+	h := l.Home.(*home)
+	h.clocks.of(h.prefix + key + "}").Add(-ms)
+}

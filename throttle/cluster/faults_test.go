@@ -12,7 +12,6 @@ import (
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 )
 
 // Confirmed admissions survive the master, and the client finds the new one.
@@ -31,12 +30,12 @@ func TestTake_SentinelFailover_ConfirmedSendsCount(t *testing.T) {
 		}
 	}
 	// The new master has no replica to confirm a send.
-	if _, err := l.Take(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, redisx.ErrUnconfirmed) {
+	if _, err := l.Take(ctx, mailbox); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, redisx.ErrUnconfirmed) {
 		t.Errorf("without a replica: %v", err)
 	}
 	servers.Replica.Restart()
 	servers.AwaitReplica()
-	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "new", throttle.NewID()) })
+	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "new") })
 }
 
 // An id that is on record is confirmed again, as the first Take may not have been.
@@ -46,24 +45,24 @@ func TestTake_Unconfirmed_RepeatedWaitsAgain(t *testing.T) {
 	l := limiter(t, open(t, redisx.Options{URL: master.URL(), Timeout: 500 * time.Millisecond, Confirm: 1}), throttle.DefaultPolicy())
 	id := throttle.NewID()
 	for range 2 {
-		if _, err := l.Take(ctx, mailbox, id); !errors.Is(err, redisx.ErrUnconfirmed) {
+		if _, err := l.TakeID(ctx, mailbox, id); !errors.Is(err, redisx.ErrUnconfirmed) {
 			t.Errorf("without a replica: %v", err)
 		}
 	}
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "another", throttle.NewID()) })
+	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "another") })
 	replica.Pause()
 	id = throttle.NewID()
 	// WAIT knows only the writes of its connection: the second client has not written yet.
 	again := limiter(t, open(t, redisx.Options{URL: master.URL(), Timeout: 500 * time.Millisecond, Confirm: 1}), throttle.DefaultPolicy())
-	for _, l := range []*cluster.Limiter{l, again} {
-		if _, err := l.Take(ctx, mailbox+"2", id); !errors.Is(err, throttle.ErrUnavailable) {
+	for _, l := range []*throttle.Limiter{l, again} {
+		if _, err := l.TakeID(ctx, mailbox+"2", id); !errors.Is(err, throttle.ErrUnavailable) {
 			t.Errorf("with the replica stopped: %v", err)
 		}
 	}
 	replica.Resume()
-	v := redistest.Healed(t, func() (throttle.Verdict, error) { return again.Take(ctx, mailbox+"2", id) })
+	v := redistest.Healed(t, func() (throttle.Verdict, error) { return again.TakeID(ctx, mailbox+"2", id) })
 	if !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
 	}
@@ -86,10 +85,10 @@ func TestTake_AnotherMastersClockAhead_ChargesNothingLate(t *testing.T) {
 	}
 	late := keyOn(servers.Masters[1], 0)
 	for _, warm := range []string{keyOn(servers.Masters[1], 1000), keyOn(servers.Masters[0], 0)} {
-		redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, warm, throttle.NewID()) })
+		redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, warm) })
 	}
 	servers.Masters[1].Pause()
-	if _, err := l.Take(ctx, late, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+	if _, err := l.Take(ctx, late); !errors.Is(err, throttle.ErrUnavailable) {
 		t.Errorf("at a master that hangs: %v", err)
 	}
 	over := time.Now().Add(timeout)
@@ -107,13 +106,13 @@ func TestTake_ServerHangs_EndsInTimeAndChargesNothing(t *testing.T) {
 	const timeout, late = 400 * time.Millisecond, 2 * time.Second
 	server := redistest.Alone(t)
 	l := limiter(t, open(t, redisx.Options{URL: server.URL(), Timeout: timeout}), throttle.DefaultPolicy())
-	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "warm", throttle.NewID()) })
+	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "warm") })
 	server.Pause()
 	var calls sync.WaitGroup
 	for i := range 20 {
 		calls.Go(func() {
 			begin := time.Now()
-			_, err := l.Take(ctx, fmt.Sprint("mailbox", i), throttle.NewID())
+			_, err := l.Take(ctx, fmt.Sprint("mailbox", i))
 			if took := time.Since(begin); !errors.Is(err, throttle.ErrUnavailable) || took > late {
 				t.Errorf("%v after %v", err, took)
 			}

@@ -15,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -86,12 +85,12 @@ func step(ids []string, in call) ([]string, outcome) {
 }
 
 // make calls the limiter. It reports false if the call had certainly no effect and no answer.
-func (in call) make(l throttle.Limiter) (out outcome, made bool) {
+func (in call) make(l *throttle.Limiter) (out outcome, made bool) {
 	var v throttle.Verdict
 	var err error
 	switch in.kind {
 	case "take":
-		v, err = l.Take(ctx, in.key, in.a.ID)
+		v, err = l.TakeID(ctx, in.key, in.a.ID)
 	case "peek":
 		v, err = l.Peek(ctx, in.key)
 	case "release":
@@ -108,7 +107,7 @@ func (in call) make(l throttle.Limiter) (out outcome, made bool) {
 func TestCalls_ThreeNodesUnderFaults_AreLinearizable(t *testing.T) {
 	server := redistest.Alone(t)
 	var proxies []*redistest.FaultyProxy
-	var nodes []*cluster.Limiter
+	var nodes []*throttle.Limiter
 	for range 3 {
 		proxy := redistest.Proxy(t, server.Addr)
 		proxies = append(proxies, proxy)
@@ -136,7 +135,7 @@ func TestCalls_ThreeNodesUnderFaults_AreLinearizable(t *testing.T) {
 }
 
 // play has four callers of each node make calls at random, and returns what was called and answered.
-func play(t *testing.T, nodes []*cluster.Limiter, seed uint64, disturb func(*rand.Rand)) (history []porcupine.Operation) {
+func play(t *testing.T, nodes []*throttle.Limiter, seed uint64, disturb func(*rand.Rand)) (history []porcupine.Operation) {
 	t.Helper()
 	const callers, calls = 12, 40
 	var mu sync.Mutex

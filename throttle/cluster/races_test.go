@@ -61,10 +61,10 @@ func TestTake_ReplyLost_RepeatedChargesOnce(t *testing.T) {
 	take(t, l, "another")
 	id := throttle.NewID()
 	proxy.CutReplies(1, "evalsha")
-	if _, err := l.Take(ctx, mailbox, id); !errors.Is(err, throttle.ErrUnavailable) {
+	if _, err := l.TakeID(ctx, mailbox, id); !errors.Is(err, throttle.ErrUnavailable) {
 		t.Errorf("the error is %v", err)
 	}
-	v, err := l.Take(ctx, mailbox, id)
+	v, err := l.TakeID(ctx, mailbox, id)
 	if err != nil || !v.Allowed || v.Sent != 1 {
 		t.Errorf("repeated: %+v, %v", v, err)
 	}

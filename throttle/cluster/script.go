@@ -46,7 +46,7 @@ func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err e
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = six(nil, throttle.MaxKept, a.Longest())
+		params = six(nil, throttle.MaxKept, a.Window())
 		for _, t := range a.Tiers() {
 			params = six(params, int64(t.Limit), t.Window.Milliseconds())
 		}
@@ -102,47 +102,48 @@ func wrote(answer any) bool {
 	return err == nil && r.did()
 }
 
-// step takes one step on the server. If Redis says that the call's time is over while the
-// caller still waits, the server or its clock has changed: the step is taken once more, by the
-// clock that has just been learnt.
-func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...throttle.Admission) (reply, error) {
-	if err := check(ctx, doing, key); err != nil {
-		return reply{}, err
+// Do implements throttle.Home. If Redis says that the call's time is over while the caller still
+// waits, the server or its clock has changed: the step is taken once more, by the clock that has just
+// been learnt.
+func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	script, params, err := scriptOf(op.By)
+	if err != nil {
+		return throttle.Reply{}, err
 	}
-	ctx, key = redisx.Call(ctx), l.prefix+key+"}"
+	ctx, key = redisx.Call(ctx), h.prefix+key+"}"
 	for range 2 {
 		sent := sinceBegan()
-		args := []any{doing, pack(admissions), l.notAfter(ctx, doing, sent, l.clocks.of(key).Load()), l.params}
-		if l.now != nil {
-			args = append(args, l.now())
+		args := []any{string(op.Step), pack(op.All), h.notAfter(ctx, op.Step, sent, h.clocks.of(key).Load()), params}
+		if h.now != nil {
+			args = append(args, h.now())
 		}
-		answer, err := l.script.Run(ctx, l.client, key, args...)
+		answer, err := script.Run(ctx, h.client, key, args...)
 		if err != nil {
-			return reply{}, throttle.Unavailable(doing, unchanged(err))
+			return throttle.Reply{}, unchanged(err)
 		}
 		r, err := parseReply(answer)
 		if err != nil {
-			return reply{}, throttle.Unavailable(doing, err)
+			return throttle.Reply{}, err
 		}
-		l.clocks.of(key).Store(r.now - sent) // not too little, as the clock was read after it was sent
+		h.clocks.of(key).Store(r.now - sent) // not too little, as the clock was read after it was sent
 		if r.done != tooLate {
-			return r, nil
+			return throttle.Reply{State: r.state, Now: r.now, Done: r.did()}, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return reply{}, throttle.Unavailable(doing, err)
+			return throttle.Reply{}, err
 		}
 	}
-	return reply{}, throttle.Unavailable(doing, errLate)
+	return throttle.Reply{}, errLate
 }
 
 // notAfter returns the server's time after which no caller waits for the answer, empty if that
 // is not known. A release is right however late it is made.
-func (l *Limiter) notAfter(ctx context.Context, doing string, sent, ahead int64) string {
-	wait := l.timeout
+func (h *home) notAfter(ctx context.Context, step throttle.Step, sent, ahead int64) string {
+	wait := h.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
-	if ahead == 0 || wait <= 0 || l.now != nil || doing == "release" {
+	if ahead == 0 || wait <= 0 || h.now != nil || step == throttle.StepRelease {
 		return ""
 	}
 	return strconv.FormatInt(sent+ahead+wait.Milliseconds(), 10)

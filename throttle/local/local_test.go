@@ -30,9 +30,9 @@ func open(t testing.TB, o cache.Options) *cache.Store {
 	return store
 }
 
-func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
+func take(t testing.TB, l *throttle.Limiter, key string) throttle.Verdict {
 	t.Helper()
-	return must.Get(l.Take(ctx, key, throttle.NewID()))(t)
+	return must.Get(l.Take(ctx, key))(t)
 }
 
 func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
@@ -94,7 +94,7 @@ func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 	store := open(t, cache.Options{})
 	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy())
 	must.OK(t, store.Close())
-	_, written := limiter.Take(ctx, mailbox, throttle.NewID())
+	_, written := limiter.Take(ctx, mailbox)
 	_, read := limiter.Peek(ctx, mailbox)
 	each := limiter.Each(ctx, func(throttle.History) bool { return true })
 	for _, err := range []error{written, read, each} {
@@ -113,7 +113,7 @@ func TestLimiter_FullMemory_StillRefusesAndRecovers(t *testing.T) {
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
 		keys = append(keys, throttle.NewID().String())
-		_, err = limiter.Take(ctx, keys[i], throttle.NewID())
+		_, err = limiter.Take(ctx, keys[i])
 	}
 	if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {
 		t.Fatalf("after %d keys: %v", len(keys), err)
@@ -139,7 +139,7 @@ func TestTake_MoreMailboxesThanMemoryHolds_ForgetsNone(t *testing.T) {
 		for caller := range 16 {
 			done.Go(func() {
 				for i := caller; i < mailboxes; i += 16 {
-					v, err := limiter.Take(ctx, fmt.Sprintf("user%d@example.com", i), throttle.NewID())
+					v, err := limiter.Take(ctx, fmt.Sprintf("user%d@example.com", i))
 					if err != nil || v.Allowed != (round == 0) {
 						t.Errorf("round %d, mailbox %d: allowed %v, %v", round, i, v.Allowed, err)
 						return

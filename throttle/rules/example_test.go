@@ -26,7 +26,7 @@ func ExampleSet() {
 		log.Fatal(err)
 	}
 	set, err := rules.New(rules.Options{},
-		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(store.Table("mailbox"), throttle.DefaultPolicy()), Exact: true},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(store.Table("mailbox"), throttle.DefaultPolicy())},
 		rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(store.Table("visitor"), visitors)})
 	if err != nil {
 		log.Fatal(err)

@@ -158,7 +158,7 @@ func TestReset_RuleFails_ForgetsInAllOthers(t *testing.T) {
 	set, send := r.set(false, closed.exact("broken", rules.ByMailbox, "hour=5/1h"), caller, mailbox, other), to("a@b.example")
 	send.Caller = send.Mailbox
 	take(t, set, send)
-	must.Get(mailbox.Limiter.Take(ctx, send.Mailbox, throttle.NewID()))(t)
+	must.Get(mailbox.Limiter.Take(ctx, send.Mailbox))(t)
 	must.OK(t, closed.store.Close())
 	if n, err := set.Reset(ctx, send.Mailbox); n != 2 || !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "rule broken") {
 		t.Errorf("reset: %d, %v", n, err)

@@ -32,7 +32,7 @@ func TestTake_RaceLost_ChargesNoWiderQueue(t *testing.T) {
 				rule.Shadow = name == "trial"
 				if strings.Contains(tt.contested, name) {
 					contest(&rule.Limiter, false)
-				} else if rule.Queues {
+				} else if rule.Limiter.Algorithm.Queues() {
 					fault(&rule.Limiter).On(func(_ context.Context, event, _ string) error {
 						if event == "take" {
 							t.Errorf("%+v, remote %v: %s is charged", tt, remote, name)

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/must"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -103,7 +102,7 @@ func TestTake_AnotherIsFirst_WaitsAsResend(t *testing.T) {
 		r := newRig(t)
 		mailbox, quota := r.mailbox("minute=2/60s"), r.quota("quota", 3, 1)
 		contest(&mailbox.Limiter, sent == 0)
-		must.Get(quota.Limiter.Take(ctx, "all", throttle.NewID()))(t)
+		must.Get(quota.Limiter.Take(ctx, "all"))(t)
 		d := take(t, r.set(false, mailbox, quota), to("a@b.example"))
 		if d.Allowed || d.Rule != "quota" || d.Verdict.Wait != wait || d.Mailbox.Sent != sent || r.left(quota, "all") != 2 {
 			t.Errorf("%d sent by another: %+v", sent, d)
@@ -116,22 +115,24 @@ func TestTake_AnotherIsFirst_WaitsAsResend(t *testing.T) {
 func TestTake_RemoteResends_AreAskedAtOnce(t *testing.T) {
 	r := newRig(t)
 	one, two := r.quota("one", 40, 20), r.quota("two", 40, 20)
-	first, other := fault(&one.Resends), fault(&two.Resends)
+	first, other := fault(&one.Limiter), fault(&two.Limiter)
 	set := r.set(true, r.mailbox("minute=30/60s"), one, two)
 	for i, ask := range []func(testing.TB, *rules.Set, rules.Send) rules.Decision{take, take, peek} {
-		var meeting sync.WaitGroup
-		meeting.Add(2)
+		meeting, met := make(chan struct{}), atomic.Int64{}
 		meet := func(_ context.Context, event, _ string) error {
 			if event == "peek" {
-				meeting.Done()
-				meeting.Wait()
+				select { // each waits for the other
+				case meeting <- struct{}{}:
+				case <-meeting:
+				}
+				met.Add(1)
 			}
 			return nil
 		}
 		first.On(meet)
 		other.On(meet)
-		if d := ask(t, set, to("a@b.example")); !d.Allowed {
-			t.Errorf("call %d: refused by %s", i, d.Rule)
+		if d := ask(t, set, to("a@b.example")); !d.Allowed || met.Load() != 4 { // as of a first email, and as of a resend
+			t.Errorf("call %d: refused by %q, asked %d times", i, d.Rule, met.Load())
 		}
 	}
 }

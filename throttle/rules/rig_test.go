@@ -45,7 +45,7 @@ func newRig(t testing.TB) *rig {
 
 func (r *rig) exact(name string, by rules.By, tiers string) rules.Rule {
 	policy := throttletest.Policy(r, tiers)
-	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy), Exact: true}
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy)}
 }
 
 func (r *rig) mailbox(tiers string) rules.Rule {
@@ -54,17 +54,16 @@ func (r *rig) mailbox(tiers string) rules.Rule {
 
 // quota is a rule of so many sends a day, of which so many can be resends.
 func (r *rig) quota(name string, limit, resends int) rules.Rule {
-	counter := func(limit int) throttle.Limiter {
-		w := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour}))(r)
-		return local.New(r.store.Table(name), w)
+	counter := func(limit int) throttle.Algorithm {
+		return must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour}))(r)
 	}
-	return rules.Rule{Name: name, By: rules.ByAll, Limiter: counter(limit), Resends: counter(resends)}
+	return rules.Rule{Name: name, By: rules.ByAll, Limiter: local.New(r.store.Table(name), counter(limit)), Resends: counter(resends)}
 }
 
 // queue is a rule that lets so many sends leave in a second and holds so many back.
 func (r *rig) queue(name string, by rules.By, limit, waiting int) rules.Rule {
 	b := must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting))(r)
-	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b), Queues: true}
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b)}
 }
 
 func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {
@@ -91,29 +90,30 @@ func answered(t testing.TB) func(rules.Decision, error) rules.Decision {
 
 // left is how many sends a rule still admits, past its faults.
 func (r *rig) left(rule rules.Rule, key string) int {
-	if f, ok := rule.Limiter.(*throttletest.Faulty); ok {
-		rule.Limiter = f.Historian
+	if f, ok := rule.Limiter.Home.(*throttletest.Faulty); ok {
+		rule.Limiter = throttle.New(rule.Limiter.Algorithm, f.Home)
 	}
 	return must.Get(rule.Limiter.Peek(ctx, key))(r).Remaining()
 }
 
 // fault makes the limiter fail at these events.
-func fault(l *throttle.Limiter, events ...string) *throttletest.Faulty {
-	f := &throttletest.Faulty{Historian: (*l).(throttle.Historian)}
+func fault(l **throttle.Limiter, events ...string) *throttletest.Faulty {
+	f := &throttletest.Faulty{}
+	*l = f.Break(*l)
 	f.Fail(events...)
-	*l = f
 	return f
 }
 
 // contest lets another send be faster: it is charged right after each Peek and, where it is
 // brief, refunded right after a Take.
-func contest(l *throttle.Limiter, brief bool) {
-	f, other := fault(l), throttle.Admission{ID: throttle.NewID(), At: start}
+func contest(l **throttle.Limiter, brief bool) {
+	well, other := *l, throttle.Admission{ID: throttle.NewID(), At: start}
+	f := fault(l)
 	f.On(func(ctx context.Context, event, key string) (err error) {
 		if event == "peeked" {
-			_, err = f.Historian.Take(ctx, key, other.ID)
+			_, err = well.TakeID(ctx, key, other.ID)
 		} else if event == "taken" && brief {
-			_, err = f.Historian.Release(ctx, key, other)
+			_, err = well.Release(ctx, key, other)
 		}
 		return err
 	})

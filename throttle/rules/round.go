@@ -13,9 +13,9 @@ import (
 type question struct {
 	rule    *Rule
 	key     string
-	limiter throttle.Limiter // the one that decides
-	resend  bool             // it is the rule's limiter for resends
-	first   int64            // the wait of a first email, where resend
+	limiter *throttle.Limiter // the one that decides
+	resend  bool              // it decides as about a resend
+	first   int64             // the wait of a first email, where resend
 	verdict throttle.Verdict
 	before  throttle.Verdict // the verdict before the rule was charged
 	err     error            // there is no verdict
@@ -57,9 +57,9 @@ func (s *Set) stage(r *Rule) int {
 	switch {
 	case r.Name == MailboxRule && s.reserve:
 		return stageMailbox
-	case r.Queues && r.Shadow:
+	case r.Limiter.Algorithm.Queues() && r.Shadow:
 		return stageShadowQueues
-	case r.Queues:
+	case r.Limiter.Algorithm.Queues():
 		return stageQueues + slices.Index(Bys(), r.By)
 	}
 	return stageCounters
@@ -131,7 +131,7 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
 		q := &round[i]
-		if q.state == charged || q.state == mayBe && q.rule.Exact {
+		if q.state == charged || q.state == mayBe && q.rule.exact() {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}})
 		}
 	}
@@ -190,7 +190,7 @@ func (q *question) peek(ctx context.Context) {
 
 // take charges the rule. A shadow rule that refuses is not charged.
 func (q *question) take(ctx context.Context, id throttle.ID) {
-	v, err := q.limiter.Take(ctx, q.key, id)
+	v, err := q.limiter.TakeID(ctx, q.key, id)
 	q.verdict, q.err = v, q.rule.wrap(err)
 	switch {
 	case errors.Is(err, throttle.ErrUnchanged):
@@ -227,7 +227,7 @@ func isFirstMail(round []question) bool {
 func asResend(round []question) {
 	for i := range round {
 		if q := &round[i]; q.rule.Resends != nil && !q.resend {
-			q.limiter, q.resend, q.first = q.rule.Resends, true, waitOf(&q.verdict)
+			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
 		}
 	}
 }

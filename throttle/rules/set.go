@@ -17,16 +17,11 @@ const MailboxRule = "mailbox"
 type Rule struct {
 	Name    string
 	By      By
-	Limiter throttle.Limiter
+	Limiter *throttle.Limiter
 	// Resends decides about emails to a mailbox that has one inside MailboxRule's longest
-	// window, instead of Limiter and on the same records. A stricter limit here keeps the
+	// window, on the records of Limiter. A stricter limit here keeps the
 	// rest of the quota for first emails. Nil leaves resends to Limiter.
-	Resends throttle.Limiter
-	// Exact reports that the limiter counts by a throttle.Policy, which finds a send by its id.
-	Exact bool
-	// Queues reports that the limiter holds sends back. A queue is charged after all other
-	// rules have admitted the send.
-	Queues bool
+	Resends throttle.Algorithm
 	// Shadow lets the rule count and report, and refuse nothing. It is not charged for
 	// what it would have refused.
 	Shadow bool
@@ -36,7 +31,7 @@ type Rule struct {
 // Set is a set of rules that all have to admit a send. It never changes and may be shared.
 type Set struct {
 	rules   []Rule
-	mailbox throttle.Historian
+	mailbox *throttle.Limiter
 	remote  bool
 	reserve bool // a rule has Resends
 }
@@ -54,8 +49,8 @@ func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), remote: o.Remote}
 	for _, r := range all {
 		s.reserve = s.reserve || r.Resends != nil
-		if r.Name == MailboxRule && r.Exact && r.By == ByMailbox {
-			s.mailbox, _ = r.Limiter.(throttle.Historian)
+		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
+			s.mailbox = r.Limiter
 		}
 	}
 	if s.mailbox == nil {
@@ -66,7 +61,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 }
 
 // Mailbox returns the limiter of MailboxRule.
-func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
+func (s *Set) Mailbox() *throttle.Limiter { return s.mailbox }
 
 // Rule finds a rule by its name.
 func (s *Set) Rule(name string) (r Rule, found bool) {
@@ -151,7 +146,7 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 	})
 	for i, c := range all {
 		err = errors.Join(err, errs[i])
-		if r, _ := s.Rule(c.Rule); errs[i] != nil && r.Exact {
+		if r, _ := s.Rule(c.Rule); errs[i] != nil && r.exact() {
 			failed = append(failed, c)
 		}
 	}
@@ -162,7 +157,7 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 // attempt whose decision is lost.
 func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 	for _, q := range s.questions(send) {
-		if q.rule.Exact {
+		if q.rule.exact() {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}})
 		}
 	}
@@ -187,6 +182,9 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 	}
 	return cleared, err
 }
+
+// exact reports whether the rule finds a send by its id.
+func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
 
 // keyOf returns what the rule counts the send under, empty if it does not apply.
 func (r *Rule) keyOf(send Send) string {

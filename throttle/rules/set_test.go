@@ -16,7 +16,7 @@ import (
 func TestNew_NoMailboxRule_Fails(t *testing.T) {
 	r := newRig(t)
 	byAll, counts := r.mailbox("hour=5/1h"), r.mailbox("hour=5/1h")
-	byAll.By, counts.Exact = rules.ByAll, false
+	byAll.By, counts.Limiter = rules.ByAll, r.quota("count", 5, 4).Limiter
 	for _, all := range [][]rules.Rule{nil, {byAll}, {counts}, {r.quota("quota", 5, 4)}} {
 		if set, err := rules.New(rules.Options{}, all...); set != nil || err == nil {
 			t.Errorf("%d rules are accepted", len(all))
@@ -142,7 +142,7 @@ func TestTake_ClockStepsBack_NamesTheLongestWait(t *testing.T) {
 	r.clock.Add(-20_000)
 	take(t, set, to("x@b.example"))
 	r.clock.Store(start)
-	must.Get(set.Mailbox().Take(ctx, "a@b.example", throttle.NewID()))(t)
+	must.Get(set.Mailbox().Take(ctx, "a@b.example"))(t)
 	r.clock.Store(start - 15_000)
 	// All wait 55 s, until start+40 s; the mailbox 65 s, until start+50 s, though its window is
 	// the shorter.
@@ -165,21 +165,20 @@ func TestTake_Shadow_RefusesNothing(t *testing.T) {
 	if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != rules.MailboxRule || len(d.Shadow) != 0 || len(d.Refusals) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if h, err := shadow.Limiter.(throttle.Historian).History(ctx, "all"); err != nil || len(h) != 1 {
+	if h, err := shadow.Limiter.History(ctx, "all"); err != nil || len(h) != 1 {
 		t.Errorf("the shadow rule counted %d sends, %v, want the 1 within its limit", len(h), err)
 	}
 }
 
 // One degraded verdict makes the decision degraded, whichever rule is named.
 func TestTake_DegradedRule_IsPassedOn(t *testing.T) {
-	for _, degraded := range []string{rules.MailboxRule, "caller", "trial", "resends", ""} {
+	for _, degraded := range []string{rules.MailboxRule, "caller", "trial", "quota", ""} {
 		r := newRig(t)
 		all := []rules.Rule{r.mailbox("minute=1/60s"), r.exact("caller", rules.ByAPIKey, "hour=9/1h"), r.exact("trial", rules.ByAll, "hour=1/1h"), r.quota("quota", 2, 1)}
 		all[2].Shadow = true
 		for i := range all {
 			fault(&all[i].Limiter).Degraded = all[i].Name == degraded
 		}
-		fault(&all[3].Resends).Degraded = degraded == "resends"
 		set := r.set(false, all...)
 		for _, mailbox := range []string{"a@b.example", "a@b.example", "c@b.example", "c@b.example"} {
 			if d := take(t, set, to(mailbox)); d.Degraded != (degraded != "") || d.Verdict.Degraded != d.Degraded {

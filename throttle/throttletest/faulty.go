@@ -12,11 +12,17 @@ import (
 // ErrFault is what the calls of a Faulty fail with.
 var ErrFault = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
 
-// Faulty is a limiter with faults. Without a hook it has none.
+// Faulty is a home with faults. Without a hook it has none.
 type Faulty struct {
-	throttle.Historian
-	Degraded bool // each verdict says that the node decided alone
+	throttle.Home
+	Degraded bool // each reply says that the node decided alone
 	hook     atomic.Pointer[Hook]
+}
+
+// Break returns the limiter with f in front of its home.
+func (f *Faulty) Break(l *throttle.Limiter) *throttle.Limiter {
+	f.Home = l.Home
+	return throttle.New(l.Algorithm, f)
 }
 
 // Hook is called before each call ("take", "release", "peek", "reset"), and after a Take ("taken") or
@@ -43,34 +49,18 @@ func (f *Faulty) on(ctx context.Context, event, key string) error {
 	return nil
 }
 
-func (f *Faulty) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	if err = f.on(ctx, "take", key); err == nil {
-		v, err = f.Historian.Take(ctx, key, id)
-		v.Degraded = v.Degraded || f.Degraded
+// Do implements throttle.Home.
+func (f *Faulty) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+	if err = f.on(ctx, string(op.Step), key); err != nil {
+		return r, err
+	}
+	r, err = f.Home.Do(ctx, key, op)
+	r.Degraded = r.Degraded || f.Degraded
+	switch op.Step {
+	case throttle.StepTake:
 		err = errors.Join(err, f.on(ctx, "taken", key))
-	}
-	return v, err
-}
-
-func (f *Faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
-	if err := f.on(ctx, "release", key); err != nil {
-		return false, err
-	}
-	return f.Historian.Release(ctx, key, a)
-}
-
-func (f *Faulty) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	if err = f.on(ctx, "peek", key); err == nil {
-		v, err = f.Historian.Peek(ctx, key)
-		v.Degraded = v.Degraded || f.Degraded
+	case throttle.StepPeek:
 		err = errors.Join(err, f.on(ctx, "peeked", key))
 	}
-	return v, err
-}
-
-func (f *Faulty) Reset(ctx context.Context, key string) (int, error) {
-	if err := f.on(ctx, "reset", key); err != nil {
-		return 0, err
-	}
-	return f.Historian.Reset(ctx, key)
+	return r, err
 }

@@ -120,7 +120,7 @@ func (m *logModel) take(now int64, id throttle.ID) throttle.Verdict {
 	i := m.find(throttle.Admission{ID: id})
 	if m.ids && i >= 0 && m.longest().counts(m.sends[i].At, clock) {
 		v := m.peek(now)
-		v.Allowed, v.At = true, m.sends[i].At
+		v.Allowed, v.At, v.Admission = true, m.sends[i].At, m.sends[i]
 		return v
 	}
 	if v := m.peek(now); !v.Allowed {
@@ -128,7 +128,7 @@ func (m *logModel) take(now int64, id throttle.ID) throttle.Verdict {
 	}
 	m.add(throttle.Admission{ID: id, At: clock})
 	v := m.peek(now)
-	v.Allowed, v.At = true, clock
+	v.Allowed, v.At, v.Admission = true, clock, throttle.Admission{ID: id, At: clock}
 	return v
 }
 
@@ -215,7 +215,7 @@ func modelOf(a throttle.Algorithm) model {
 }
 
 func modelOfPolicy(p throttle.Policy) *logModel {
-	m := &logModel{ids: true, moment: func(sent int64) int64 { return sent }, life: p.Longest()}
+	m := &logModel{ids: true, moment: func(sent int64) int64 { return sent }, life: p.Window()}
 	for _, t := range p.Tiers() {
 		m.rules = append(m.rules, rule{t, func(sent, moment int64) bool { return moment-sent < t.Window.Milliseconds() }})
 	}
@@ -283,7 +283,7 @@ func (m *bucketModel) delay(clock int64) (ms int64) {
 	return ms
 }
 
-func (m *bucketModel) take(now int64, _ throttle.ID) throttle.Verdict {
+func (m *bucketModel) take(now int64, id throttle.ID) throttle.Verdict {
 	v := m.peek(now)
 	if !v.Allowed {
 		return v
@@ -291,7 +291,7 @@ func (m *bucketModel) take(now int64, _ throttle.ID) throttle.Verdict {
 	clock, delay := m.clock(now), v.Delay
 	m.level, m.at = m.levelAt(clock)+m.tier.Window.Milliseconds(), clock
 	v = m.peek(now)
-	v.Allowed, v.Delay = true, delay
+	v.Allowed, v.Delay, v.Admission = true, delay, throttle.Admission{ID: id, At: clock}
 	return v
 }
 

@@ -41,11 +41,11 @@ func races(t *testing.T, open Open) {
 }
 
 // Race lets callers goroutines Take from one key at once, and returns how many were admitted.
-func Race(t testing.TB, limiter throttle.Limiter, name string, callers int) int {
+func Race(t testing.TB, limiter *throttle.Limiter, name string, callers int) int {
 	t.Helper()
 	var admitted atomic.Int64
 	together(callers, func(int) {
-		v, err := limiter.Take(context.Background(), name, throttle.NewID())
+		v, err := limiter.Take(context.Background(), name)
 		if err != nil {
 			t.Error(err)
 		}

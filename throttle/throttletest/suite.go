@@ -1,5 +1,5 @@
 // Package throttletest is the contract of throttle.Limiter as tests: one suite and one model
-// for every implementation.
+// for every home.
 //
 // Run checks a limiter with each algorithm: by vectors of an independent oracle, by races for one
 // key, and by random histories beside a model too naive to be wrong.
@@ -23,7 +23,7 @@ import (
 
 // Open returns a limiter that counts by the algorithm and reads the time from now. Limiters of
 // one name share their records if their algorithms have one form.
-type Open func(t testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter
+type Open func(t testing.TB, name string, a throttle.Algorithm, now func() int64) *throttle.Limiter
 
 // Local opens limiters of throttle/local over one store: in the directory, or in memory if dir is
 // empty. The store reads the clock of the limiter that was opened last.
@@ -34,7 +34,7 @@ func Local(t testing.TB, dir string) Open {
 	clock.Store(&machine)
 	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	return func(_ testing.TB, name string, a throttle.Algorithm, now func() int64) throttle.Limiter {
+	return func(_ testing.TB, name string, a throttle.Algorithm, now func() int64) *throttle.Limiter {
 		clock.Store(&now)
 		return local.New(store.Table(name), a)
 	}
@@ -132,7 +132,7 @@ func each(t *testing.T, open Open) {
 	id := throttle.NewID()
 	k.release(throttle.Admission{ID: id, At: k.take(id).At}) // a key without sends is not visited
 	visited := 0
-	err := k.historian().Each(context.Background(), func(h throttle.History) bool {
+	err := k.limiter.Each(context.Background(), func(h throttle.History) bool {
 		if len(h) == 0 {
 			t.Error("a history without sends")
 		} else if sends, ok := own[h[0].ID]; ok {
@@ -146,7 +146,7 @@ func each(t *testing.T, open Open) {
 		t.Fatalf("%d of %d visited, %v", visited, len(own), err)
 	}
 	visited = 0
-	err = k.historian().Each(context.Background(), func(throttle.History) bool { visited++; return false })
+	err = k.limiter.Each(context.Background(), func(throttle.History) bool { visited++; return false })
 	if err != nil || visited != 1 {
 		t.Fatalf("%d visited after the first said stop, %v", visited, err)
 	}
@@ -157,12 +157,12 @@ func calls(t *testing.T, open Open) {
 	k := newKey(t, open, throttle.DefaultPolicy())
 	one := throttle.Admission{ID: throttle.NewID(), At: start}
 	all := map[string]func(ctx context.Context, key string) error{
-		"take":    func(ctx context.Context, key string) error { _, err := k.limiter.Take(ctx, key, one.ID); return err },
+		"take":    func(ctx context.Context, key string) error { _, err := k.limiter.TakeID(ctx, key, one.ID); return err },
 		"peek":    func(ctx context.Context, key string) error { _, err := k.limiter.Peek(ctx, key); return err },
 		"release": func(ctx context.Context, key string) error { _, err := k.limiter.Release(ctx, key, one); return err },
 		"reset":   func(ctx context.Context, key string) error { _, err := k.limiter.Reset(ctx, key); return err },
 		"record":  func(ctx context.Context, key string) error { return k.limiter.Record(ctx, key, one) },
-		"history": func(ctx context.Context, key string) error { _, err := k.historian().History(ctx, key); return err },
+		"history": func(ctx context.Context, key string) error { _, err := k.limiter.History(ctx, key); return err },
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -176,7 +176,7 @@ func calls(t *testing.T, open Open) {
 			t.Errorf("%s with an ended context: %v", name, err)
 		}
 	}
-	if _, err := k.limiter.Take(context.Background(), k.name, throttle.ID{}); !errors.Is(err, throttle.ErrID) {
+	if _, err := k.limiter.TakeID(context.Background(), k.name, throttle.ID{}); !errors.Is(err, throttle.ErrID) {
 		t.Errorf("take with the zero id: %v", err)
 	}
 	if err := k.limiter.Record(context.Background(), k.name, one, throttle.Admission{At: start}); !errors.Is(err, throttle.ErrID) {
@@ -191,10 +191,8 @@ func calls(t *testing.T, open Open) {
 		t.Errorf("the longest key: %+v", v)
 	}
 	for name, a := range Counters(t, "minute=3/60s") {
-		if historian, ok := open(t, throttle.NewID().String(), a, k.now).(throttle.Historian); ok {
-			if _, err := historian.History(context.Background(), k.name); !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("history of a %s: %v", name, err)
-			}
+		if _, err := open(t, throttle.NewID().String(), a, k.now).History(context.Background(), k.name); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("history of a %s: %v", name, err)
 		}
 	}
 }
@@ -213,7 +211,7 @@ func (c *clock) add(t int64) { c.at.Add(t) }
 type key struct {
 	*clock
 	t       testing.TB
-	limiter throttle.Limiter
+	limiter *throttle.Limiter
 	records string // the name that shares them
 	name    string
 }
@@ -231,7 +229,7 @@ func newName() string { return fmt.Sprintf("%s%s@example.com", throttle.NewID(),
 
 func (k key) take(id throttle.ID) throttle.Verdict {
 	k.t.Helper()
-	return must.Get(k.limiter.Take(context.Background(), k.name, id))(k.t)
+	return must.Get(k.limiter.TakeID(context.Background(), k.name, id))(k.t)
 }
 
 func (k key) peek() throttle.Verdict {
@@ -254,9 +252,7 @@ func (k key) record(all ...throttle.Admission) {
 	must.OK(k.t, k.limiter.Record(context.Background(), k.name, all...))
 }
 
-func (k key) historian() throttle.Historian { return k.limiter.(throttle.Historian) }
-
 func (k key) history() throttle.History {
 	k.t.Helper()
-	return must.Get(k.historian().History(context.Background(), k.name))(k.t)
+	return must.Get(k.limiter.History(context.Background(), k.name))(k.t)
 }

@@ -64,7 +64,7 @@ type walker struct {
 // view is a limiter that shares the record with another.
 type view struct {
 	throttle.Algorithm
-	limiter throttle.Limiter
+	limiter *throttle.Limiter
 }
 
 func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
