@@ -34,7 +34,8 @@ type database struct {
 	path string
 	conn *sqlite.Conn
 
-	damage error // what a sweep has found
+	damage  error  // what a sweep has found
+	scratch []byte // of sum
 
 	begin, commit, rollback, put, remove, expire, one, many, every *sqlite.Stmt
 }
@@ -152,7 +153,7 @@ func (db *database) change(w *write) error {
 	db.put.BindInt64(2, w.expires)
 	db.put.BindInt64(3, w.written)
 	db.put.BindBytes(4, w.value)
-	db.put.BindInt64(5, checksum(w.key, w.record))
+	db.put.BindInt64(5, db.sum(w.key, w.record))
 	return run(db.put)
 }
 
@@ -192,19 +193,23 @@ type row struct {
 	record
 }
 
-// next reads the next row of a query; none is left if more is false. A row that is not what was
-// written is returned with ErrCorrupt.
-func (db *database) next(query *sqlite.Stmt) (r row, more bool, err error) {
+// next reads the next row of a query, into the memory of its old value; none is left if more is false.
+// A row that is not what was written comes with ErrCorrupt.
+func (db *database) next(query *sqlite.Stmt, r *row) (more bool, err error) {
 	if more, err = query.Step(); err != nil || !more {
-		return r, false, databaseError(err, db.path)
+		return false, databaseError(err, db.path)
 	}
 	r.key, r.expires, r.written = query.ColumnText(0), query.ColumnInt64(1), query.ColumnInt64(2)
-	r.value = make([]byte, query.ColumnLen(3))
-	query.ColumnBytes(3, r.value)
-	if checksum(r.key, r.record) != query.ColumnInt64(4) {
-		return r, true, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
+	if n := query.ColumnLen(3); r.value == nil || n > cap(r.value) {
+		r.value = make([]byte, n)
+	} else {
+		r.value = r.value[:n]
 	}
-	return r, true, nil
+	query.ColumnBytes(3, r.value)
+	if db.sum(r.key, r.record) != query.ColumnInt64(4) {
+		return true, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
+	}
+	return true, nil
 }
 
 // get returns the record of the key. Once a record was found damaged, no record may mean that it
@@ -212,7 +217,8 @@ func (db *database) next(query *sqlite.Stmt) (r row, more bool, err error) {
 func (db *database) get(key string) (record, error) {
 	defer db.one.Reset()
 	db.one.BindText(1, key)
-	r, found, err := db.next(db.one)
+	var r row
+	found, err := db.next(db.one, &r)
 	if err != nil {
 		return record{}, err
 	}
@@ -234,7 +240,8 @@ func (db *database) list(prefix, from string) ([]row, error) {
 func (db *database) read(query *sqlite.Stmt) (all []row, err error) {
 	defer query.Reset()
 	for {
-		r, more, err := db.next(query)
+		var r row
+		more, err := db.next(query, &r)
 		if err != nil || !more {
 			return all, err
 		}
@@ -252,13 +259,13 @@ func after(rows []row) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func checksum(key string, r record) int64 {
-	var times [16]byte
-	binary.LittleEndian.PutUint64(times[:], uint64(r.expires))
-	binary.LittleEndian.PutUint64(times[8:], uint64(r.written))
-	sum := crc32.Update(0, castagnoli, []byte(key))
-	sum = crc32.Update(sum, castagnoli, times[:])
-	return int64(crc32.Update(sum, castagnoli, r.value))
+// sum is the checksum of a record.
+func (db *database) sum(key string, r record) int64 {
+	b := append(db.scratch[:0], key...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(r.expires))
+	b = binary.LittleEndian.AppendUint64(b, uint64(r.written))
+	db.scratch = append(b, r.value...)
+	return int64(crc32.Checksum(db.scratch, castagnoli))
 }
 
 // databaseError gives an error of SQLite its kind.

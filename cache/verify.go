@@ -78,8 +78,9 @@ func (db *database) checkRecords(found *findings) error {
 	if err != nil {
 		return err
 	}
+	var r row
 	for {
-		r, more, err := db.next(all)
+		more, err := db.next(all, &r)
 		switch {
 		case more && err != nil:
 			found.damaged = append(found.damaged, r.key)
