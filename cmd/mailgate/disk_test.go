@@ -7,9 +7,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 func TestDataDir_InUse_SecondProcessDoesNotStart(t *testing.T) {
@@ -127,4 +131,30 @@ func TestDataDir_Moved_SendsNothingUntilItIsBack(t *testing.T) {
 	if n := len(relay.List()); n != 2 {
 		t.Errorf("%d emails", n)
 	}
+}
+
+// A disk that hangs holds up a shutdown for the grace, not longer.
+func TestShutdown_DiskHangs_EndsWithTheGrace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := startServer(t, settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+dir, "MAILGATE_SHUTDOWN_GRACE=1s"))
+	other := must.Get(sqlite.OpenConn(filepath.Join(dir, "history.db")))(t)
+	defer other.Close()
+	must.OK(t, sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil)) // each write waits for five seconds
+	hangs := make(chan error, 1)
+	go func() {
+		_, err := newClient(t, server.URL, apiKey).sendOnce("", "alice@example.com")
+		hangs <- err
+	}()
+	servertest.Eventually(t, "a send to hang", func() bool { return server.shows(t, "mailgate_http_connections 2") })
+	began := time.Now()
+	status := server.stop(t, syscall.SIGTERM)
+	if took := time.Since(began); status != exitFailure || took > 4*time.Second {
+		t.Errorf("exit status %d after %v", status, took)
+	}
+	server.awaitLine(t, "draining", "grace")
+	if text := server.log.String(); !strings.Contains(text, "the shutdown did not finish within 1s") {
+		t.Error(text)
+	}
+	<-hangs
 }
