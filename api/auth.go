@@ -1,7 +1,7 @@
 package api
 
 import (
-	"crypto/sha256"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -74,10 +74,18 @@ func (s *Server) identify(c *fiber.Ctx, r *request) {
 	if !ok {
 		return
 	}
-	sum := sha256.Sum256(secret)
-	if name, ok := s.with.APIKeys.find(sum); ok {
+	if name, ok := s.with.APIKeys.Find(secret); ok {
 		r.shown, r.shownName = applications, name
-	} else if name, ok := s.with.AdminKeys.find(sum); ok {
+	} else if name, ok := s.with.AdminKeys.Find(secret); ok {
 		r.shown, r.shownName = operators, name
 	}
+}
+
+// bearer returns the secret in an Authorization header.
+func bearer(header []byte) (secret []byte, ok bool) {
+	const scheme = "bearer "
+	if len(header) <= len(scheme) || !strings.EqualFold(string(header[:len(scheme)]), scheme) {
+		return nil, false
+	}
+	return header[len(scheme):], true
 }

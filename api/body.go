@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
@@ -138,7 +139,7 @@ func pathOf(at jsontext.Pointer) string {
 
 func looksLikeName(text string) bool {
 	const most = 32
-	return text != "" && len(text) <= most && !strings.ContainsFunc(text, notInName) && !unicode.IsDigit(rune(text[0]))
+	return len(text) <= most && apikey.IsName(text) && !unicode.IsDigit(rune(text[0]))
 }
 
 func what(err error, empty bool) string {
@@ -164,7 +165,8 @@ func what(err error, empty bool) string {
 // meant names the field that an unknown one is nearest to, if it is near.
 func meant(name string, fields []string) string {
 	plain := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
-	if len(name) > maxKeyName || len(fields) == 0 {
+	const most = 64
+	if len(name) > most || len(fields) == 0 {
 		return ""
 	}
 	far := func(field string) int { return distance(plain(name), plain(field)) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -17,7 +18,7 @@ import (
 func lookingUp(t testing.TB, changes ...func(*api.Options)) setup {
 	return setup{options: func(o *api.Options) {
 		o.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
-		o.AdminKeys = must.Get(api.ParseKeys("shop:" + opsKey))(t)
+		o.AdminKeys = must.Get(apikey.Parse("shop:"+opsKey, nil))(t)
 		for _, change := range changes {
 			change(o)
 		}

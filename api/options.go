@@ -9,6 +9,7 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -28,7 +29,7 @@ type Options struct {
 	// caller, so it should be a loopback one: then the Host must be a loopback one, too. Requests
 	// that a page of another site made a browser send are refused, and those that a proxy has
 	// forwarded, unless TrustedProxies are set.
-	APIKeys, AdminKeys Keys
+	APIKeys, AdminKeys apikey.Keys
 	// Local has the routes that need no key accept loopback Hosts only, as they do without keys.
 	Local bool
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/apikey"
 )
 
 type route struct{ method, path, body string }
@@ -41,7 +42,7 @@ var routesWithKeys = []route{
 // openRoutes need no key, and tell something.
 var openRoutes = []string{"/readyz", "/metrics", "/docs", "/openapi.yaml", "/admin", "/admin/console/console.js", "/countdown/none", "/countdown.js"}
 
-func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
+func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }
 
 // Where no key is asked for, a page that is open in a browser on this machine is no caller, by any name
 // of the server.

@@ -1,16 +1,15 @@
 package api
 
 import (
-	"bytes"
 	"math/rand/v2"
-)
 
-const maxRequestID = 64
+	"github.com/mailgate/mailgate/internal/apikey"
+)
 
 // requestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
 // otherwise: an id is in the log, where no address may be. It shares no memory with given.
 func requestID(given []byte) string {
-	if len(given) > 0 && len(given) <= maxRequestID && !bytes.ContainsFunc(given, notInName) {
+	if apikey.IsName(string(given)) {
 		return string(given)
 	}
 	const digits = "0123456789abcdef"

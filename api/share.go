@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/apikey"
 )
 
 // share bounds how many requests of one kind are in progress.
@@ -76,10 +77,10 @@ type caller struct {
 }
 
 // newCallers makes one for each name of an application's keys.
-func newCallers(keys Keys, most int) map[string]*caller {
+func newCallers(keys apikey.Keys, most int) map[string]*caller {
 	all := map[string]*caller{}
-	for _, k := range keys.keys {
-		all[k.name] = newCaller(most)
+	for _, name := range keys.Names() {
+		all[name] = newCaller(most)
 	}
 	return all
 }

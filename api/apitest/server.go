@@ -17,6 +17,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
@@ -101,7 +102,7 @@ func New(with Setup) *Server {
 			Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
 		},
 		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
-		APIKeys: must.Have(api.ParseKeys("shop:" + APIKey + ",blog:" + OtherKey)), AdminKeys: must.Have(api.ParseKeys("alex:" + AdminKey)),
+		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,

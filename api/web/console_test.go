@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -83,7 +84,7 @@ func TestConsole_Mailbox_LooksRight(t *testing.T) {
 }
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
-	s, v := newServer(t, func(_ *apitest.Server, o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }), newVisitor(t, withoutStorage)
+	s, v := newServer(t, func(_ *apitest.Server, o *api.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/admin")
 	v.reads("store-pill", "storage ready")
 	v.is(`document.getElementById("sign-out").hidden`, "true")

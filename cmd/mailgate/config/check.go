@@ -41,8 +41,8 @@ func (c *Config) AfterApply() error {
 		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},
 		{c.SMTPRate > 0 && c.SMTPRate < relay.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
 		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without smtp_rate; set that too, or leave this out"},
-		{c.delivers() && c.APIKeys.published(), "api-keys", "has a secret " + ofTrial},
-		{c.delivers() && c.AdminKeys.published(), "admin-keys", "has a secret " + ofTrial},
+		{c.delivers() && c.APIKeys.trial, "api-keys", "has a secret " + ofTrial},
+		{c.delivers() && c.AdminKeys.trial, "admin-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.Secret.published(), "secret", "is a secret " + ofTrial},
 		{c.APIKeys.Shares(c.AdminKeys.Keys), "admin-keys", "has a secret that is in api_keys too, which would make every back end an operator; make another: openssl rand -hex 16"},
 		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than shutdown_grace, which includes it"},
@@ -146,7 +146,3 @@ func (c *Config) delivers() bool {
 }
 
 func (s Secret) published() bool { return strings.HasSuffix(string(s), trialSecret) }
-
-func (k Keys) published() bool {
-	return slices.ContainsFunc(k.secrets, func(secret string) bool { return Secret(secret).published() })
-}

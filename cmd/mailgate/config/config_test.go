@@ -145,8 +145,8 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 	const redis, relay = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_SMTP_URL=smtps://relay.example"
 	for _, tt := range []struct{ environ, want string }{
 		{"LISTEN=8080", "must be host:port"}, {"LISTEN=localhost:http", "must be host:port"}, {"LISTEN=:65536", "must be host:port"},
-		{"API_KEYS=" + hidden, "key 1 must be written name:secret"}, {"API_KEYS=,", "key 1 must"}, {"API_KEYS=web:short", "the secret of key 1 has fewer than 16 characters"},
-		{"API_KEYS=a:" + hidden + ",b:" + hidden, "key 2 has the secret of a key before it"}, {"API_KEYS=web:Change-Me-" + hidden, "the secret of key 1 is that of an example"},
+		{"API_KEYS=" + hidden, "key 1 must be written name:secret"}, {"API_KEYS=,", "key 1 must"}, {"API_KEYS=web:short", "key 1 has a secret that has fewer than 16 characters"},
+		{"API_KEYS=a:" + hidden + ",b:" + hidden, "key 2 has the secret of a key before it"}, {"API_KEYS=web:Change-Me-" + hidden, "key 1 has a secret that is that of an example"},
 		{"ADMIN_KEYS=a:" + hidden + " & MAILGATE_API_KEYS=b:" + hidden, "has a secret that is in api_keys too"},
 		{"API_KEYS=web:" + hidden + ",demo:trial-key-not-secret & " + relay, "has a secret of the trial"},
 		{"ADMIN_KEYS=operator:trial-admin-key-not-secret & " + relay, "has a secret of the trial"},

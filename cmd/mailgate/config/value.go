@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -14,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -26,8 +27,9 @@ import (
 type (
 	// Keys are named secrets: name:secret,name:secret.
 	Keys struct {
-		api.Keys
-		names, secrets []string
+		apikey.Keys
+		first string // the secret of the first
+		trial bool   // one is that of the trial in docker-compose.yml
 	}
 	// Secret is what countdowns, codes and log hashes are derived from.
 	Secret string
@@ -114,20 +116,18 @@ const placeholder = "change-me"
 
 // parseKeys refuses keys that can be guessed. Its errors name a key by its position.
 func parseKeys(text string) (keys Keys, err error) {
-	if keys.Keys, err = api.ParseKeys(text); err != nil {
-		return keys, err
-	}
-	if keys.IsZero() {
-		return keys, errors.New("has no key; write name:secret")
-	}
-	for pair := range strings.SplitSeq(text, ",") {
-		name, secret, _ := strings.Cut(strings.TrimSpace(pair), ":")
-		keys.names, keys.secrets = append(keys.names, name), append(keys.secrets, secret)
+	keys.Keys, err = apikey.Parse(text, func(secret string) string {
+		keys.first = cmp.Or(keys.first, secret)
+		keys.trial = keys.trial || Secret(secret).published()
 		if problem := guessable(secret); problem != "" {
-			return keys, fmt.Errorf("the secret of key %d %s; make one: openssl rand -hex 16", len(keys.names), problem)
+			return "has a secret that " + problem + "; make one: openssl rand -hex 16"
 		}
+		return ""
+	})
+	if err == nil && keys.IsZero() {
+		err = errors.New("has no key; write name:secret")
 	}
-	return keys, nil
+	return keys, err
 }
 
 func parseSecret(text string) (Secret, error) {
@@ -147,16 +147,8 @@ func guessable(text string) string {
 	return ""
 }
 
-// Names returns the names of the keys, in order.
-func (k Keys) Names() []string { return k.names }
-
 // First returns the secret of the first key, or empty.
-func (k Keys) First() string {
-	if len(k.secrets) == 0 {
-		return ""
-	}
-	return k.secrets[0]
-}
+func (k Keys) First() string { return k.first }
 
 const mask = "***"
 
@@ -164,7 +156,7 @@ func (k Keys) String() string {
 	if k.IsZero() {
 		return ""
 	}
-	return strings.Join(k.names, ":"+mask+",") + ":" + mask
+	return strings.Join(k.Names(), ":"+mask+",") + ":" + mask
 }
 
 func (s Secret) String() string {

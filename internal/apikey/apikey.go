@@ -1,4 +1,5 @@
-package api
+// Package apikey reads the keys of callers and operators.
+package apikey
 
 import (
 	"crypto/sha256"
@@ -7,8 +8,6 @@ import (
 	"slices"
 	"strings"
 )
-
-const maxKeyName = 64
 
 // Keys are named secrets that open routes. The zero Keys has none. Keys hold the SHA-256 of each
 // secret, so printing them reveals nothing.
@@ -21,11 +20,12 @@ type key struct {
 	sum  [sha256.Size]byte
 }
 
-// ParseKeys reads "name:secret,name2:secret2"; an empty text has no keys. A name is what logs show
-// of the key: letters, digits and . _ -. It may occur twice while the key's secret is changed, and
-// both are one caller. A secret is any visible ASCII but the comma. The error gives the position of
-// the invalid key instead of its name, which may be half of a secret that was written without one.
-func ParseKeys(text string) (Keys, error) {
+// Parse reads "name:secret,name2:secret2"; an empty text has no keys. A name is what logs show of the
+// key: letters, digits and . _ -. It may occur twice while the key's secret is changed, and both are
+// one caller. A secret is any visible ASCII but the comma, and what refuse returns "" for. The error
+// gives the position of the invalid key instead of its name, which may be half of a secret that was
+// written without one.
+func Parse(text string, refuse func(secret string) (why string)) (Keys, error) {
 	var keys Keys
 	if strings.TrimSpace(text) == "" {
 		return keys, nil
@@ -33,6 +33,9 @@ func ParseKeys(text string) (Keys, error) {
 	for i, entry := range strings.Split(text, ",") {
 		name, secret, ok := strings.Cut(strings.TrimSpace(entry), ":")
 		wrong := keys.problem(name, secret, ok)
+		if wrong == "" && refuse != nil {
+			wrong = refuse(secret)
+		}
 		if wrong != "" {
 			return Keys{}, fmt.Errorf("key %d %s", i+1, wrong)
 		}
@@ -46,7 +49,7 @@ func (k Keys) problem(name, secret string, separated bool) string {
 	switch {
 	case !separated:
 		return "must be written name:secret"
-	case name == "" || len(name) > maxKeyName || strings.ContainsFunc(name, notInName):
+	case !IsName(name):
 		return "needs a name of 1 to 64 letters, digits, dots, _ and - before the colon"
 	case secret == "":
 		return "has no secret after the colon"
@@ -68,6 +71,12 @@ func (k Keys) problem(name, secret string, separated bool) string {
 	return ""
 }
 
+// IsName reports whether a text can be the name of a key.
+func IsName(text string) bool {
+	const most = 64
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, notInName)
+}
+
 func notInName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
@@ -81,10 +90,19 @@ func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 // IsZero reports whether there are no keys, so that requests need none.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
-// find returns the name of the key whose secret has this hash. It compares all hashes, each in
-// full, so that the time it takes says nothing about any secret.
-func (k Keys) find(sum [sha256.Size]byte) (name string, ok bool) {
-	found := -1
+// Names returns the names of the keys, in order.
+func (k Keys) Names() []string {
+	names := make([]string, len(k.keys))
+	for i, key := range k.keys {
+		names[i] = key.name
+	}
+	return names
+}
+
+// Find returns the name of the key with this secret. It compares the hashes of all, each in full, so
+// that the time it takes says nothing about any secret.
+func (k Keys) Find(secret []byte) (name string, ok bool) {
+	found, sum := -1, sha256.Sum256(secret)
 	for i := range k.keys {
 		same := subtle.ConstantTimeCompare(sum[:], k.keys[i].sum[:])
 		found = subtle.ConstantTimeSelect(same, i, found)
@@ -100,13 +118,4 @@ func (k Keys) Shares(other Keys) bool {
 	return slices.ContainsFunc(k.keys, func(mine key) bool {
 		return slices.ContainsFunc(other.keys, func(theirs key) bool { return mine.sum == theirs.sum })
 	})
-}
-
-// bearer returns the secret in an Authorization header.
-func bearer(header []byte) (secret []byte, ok bool) {
-	const scheme = "bearer "
-	if len(header) <= len(scheme) || !strings.EqualFold(string(header[:len(scheme)]), scheme) {
-		return nil, false
-	}
-	return header[len(scheme):], true
 }
