@@ -15,7 +15,7 @@
 // Idempotency-Key.
 //
 // All middleware shares one [request]: accessLog makes it first, and writes the log line and the
-// metrics last. share.go bounds the requests in progress, auth.go checks keys, and ratelimit.go
+// metrics last. share.go bounds the requests in progress (package share), auth.go checks keys, and ratelimit.go
 // bounds lookups and the requests of operators. Wrong keys are counted by the address they come
 // from, and a valid one is never refused for them.
 //

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/share"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -28,10 +30,9 @@ type request struct {
 	shownName string
 	key       string // the name of the key that opened the route, empty if it needs none
 
-	keyless  bool    // it holds a part of Server.keyless
-	caller   *caller // of which it holds a part
-	deciding bool    // and one of its slots for deciding
-	decided  func()  // frees the slot; made once
+	keyless bool       // it holds a part of Server.keyless
+	held    share.Held // of its caller
+	decided func()     // held.Decided; made once
 
 	route           string // instead of the Fiber route's name
 	unlogged        bool
@@ -52,7 +53,7 @@ type request struct {
 
 var requests = sync.Pool{New: func() any {
 	r := &request{}
-	r.decided = r.freeSlot
+	r.decided = r.held.Decided
 	return r
 }}
 
@@ -71,8 +72,9 @@ func (r *request) told(of report.Report) *report.Report {
 // answer unless its handler says so: it is true for a moment, or for one caller.
 func (s *Server) begin(c *fiber.Ctx) *request {
 	r := requests.Get().(*request)
-	r.c, r.began, r.live, r.client = c, time.Now(), s.live.Load(), s.client(c.Context())
-	r.id = requestID(c.Request().Header.Peek("X-Request-Id"))
+	r.c, r.began, r.live = c, time.Now(), s.live.Load()
+	r.client = front.Client(c.Context(), s.with.TrustedProxies)
+	r.id = front.RequestID(c.Request().Header.Peek("X-Request-Id"))
 	c.Locals(localsKey{}, r)
 	set(c, "X-Content-Type-Options", "nosniff")
 	set(c, "Cache-Control", "no-store")
@@ -83,12 +85,9 @@ func (s *Server) begin(c *fiber.Ctx) *request {
 // finish releases all that the request holds.
 func (s *Server) finish(r *request) {
 	if r.keyless {
-		s.keyless.leave()
+		s.keyless.Leave()
 	}
-	r.freeSlot()
-	if r.caller != nil {
-		r.caller.leave()
-	}
+	r.held.Leave()
 	clear(r.attrs)
 	*r = request{decided: r.decided, text: r.text[:0], attrs: r.attrs[:0]}
 	requests.Put(r)

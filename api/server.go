@@ -6,24 +6,26 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-playground/validator/v10"
 	"github.com/goccy/go-yaml"
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/share"
 	"github.com/mailgate/mailgate/internal/timeout"
+	"github.com/valyala/fasthttp"
 )
 
 // Server answers the HTTP API. New makes one; its methods may be called from any goroutine.
 type Server struct {
 	with     Options
-	main     *endpoint
-	ops      *endpoint
+	main     *front.Endpoint
+	ops      *front.Endpoint
 	metrics  *metrics
 	delivery *delivery.Service
 	reading  json.Options // of bodies
@@ -37,9 +39,9 @@ type Server struct {
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
 	exposition exposition
-	keyless    share
-	callers    map[string]*caller // by the name of their key
-	operators  *caller            // all of them
+	keyless    share.Share
+	callers    map[string]*share.Caller // by the name of their key
+	operators  *share.Caller            // all of them
 	names      names
 
 	live   atomic.Pointer[Live]
@@ -55,25 +57,18 @@ type Server struct {
 	deadlines    timeout.Group
 }
 
-const (
-	headerSize = 8 << 10  // bytes of a request's line and header
-	bodyLimit  = 16 << 10 // bytes of its body
-	// opsConnections are open at once at the listener of operations.
-	opsConnections = 128
-	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
-	// of an answer. A kept connection may be silent for idleTimeout.
-	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
-)
+// opsConnections are open at once at the listener of operations.
+const opsConnections = 128
 
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.APIKeys, RequestsPerKey(o.MaxConnections)), operators: newCaller(0), exposition: newExposition(),
+		with: o, began: o.Now(), callers: newCallers(o.APIKeys, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
 		docs:         sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
-	s.keyless.most = keylessShare(o)
+	s.keyless.Most = keylessShare(o)
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
 	}
@@ -81,7 +76,7 @@ func New(o Options) (s *Server, err error) {
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.deadlines.Length = o.SendDeadline
-	s.metrics = newMetrics(o, func() int { return s.main.connections() })
+	s.metrics = newMetrics(o, func() int { return s.main.Connections() })
 	s.validate, s.reading = newValidate(), strict(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
 		return nil, err
@@ -111,68 +106,56 @@ func (s *Server) useSecret() (err error) {
 }
 
 func (s *Server) newEndpoints() {
-	main := s.newApp()
-	main.Use("/countdown", cors)
-	main.Use(s.share)
+	s.main = s.newEndpoint(s.with.MaxConnections)
+	app := s.main.App
+	app.Use("/countdown", cors)
+	app.Use(s.share)
 	if s.with.Fallback != nil {
-		main.Use(s.fallback())
+		app.Use(s.fallback())
 	}
-	s.routes(main)
-	s.main = s.newEndpoint(main)
-	ops := s.newApp()
-	s.opsRoutes(ops)
-	s.ops = s.newEndpoint(ops)
+	s.routes(app)
+	s.main.Open()
+	s.ops = s.newEndpoint(opsConnections)
+	s.opsRoutes(s.ops.App)
+	s.ops.Open()
 }
 
-// newApp makes a Fiber application with the limits and the middleware of every endpoint.
-func (s *Server) newApp() *fiber.App {
-	app := fiber.New(fiber.Config{
-		StrictRouting:                true,
-		CaseSensitive:                true,
-		DisableStartupMessage:        true,
-		DisablePreParseMultipartForm: true,
-		BodyLimit:                    bodyLimit,
-		ReadBufferSize:               headerSize,
-		// The listener bounds the connections; beyond this bound Fiber answers in its own words.
-		Concurrency:  s.with.MaxConnections + 1024,
-		ReadTimeout:  readTimeout,
-		WriteTimeout: writeTimeout,
-		IdleTimeout:  idleTimeout,
-		ErrorHandler: s.fail,
+func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
+	e = front.New(connections, s.with.Log, s.fail, func(fast *fasthttp.RequestCtx, why front.Refusal, detail string) {
+		s.refuseEarly(e.App, fast, why, detail)
 	})
-	app.Use(s.accessLog)
-	return app
+	e.App.Use(s.accessLog)
+	return e
 }
 
-// endpoint answers at one listener.
-type endpoint struct {
-	app *fiber.App
-
-	mu       sync.Mutex
-	listener net.Listener
-	closed   bool
+// early are the answers to requests that do not reach the routes.
+var early = map[front.Refusal]*kind{
+	front.Misframed: badRequest, front.UnknownMethod: methodUnknown, front.Timeout: requestTimeout,
+	front.HeaderTooLarge: headerTooLarge, front.BodyTooLarge: bodyTooLarge,
 }
 
-func (s *Server) newEndpoint(app *fiber.App) *endpoint {
-	server := app.Server()
-	server.Handler = s.inFront(app)
-	server.HeaderReceived = refuseLargeEarly
-	server.ErrorHandler = s.unread(app)
-	server.CloseOnShutdown = true
-	return &endpoint{app: app}
+// refuseEarly answers a request that does not reach Fiber.
+func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, why front.Refusal, detail string) {
+	c := app.AcquireCtx(fast)
+	defer app.ReleaseCtx(c)
+	r := s.begin(c)
+	defer s.finish(r)
+	r.route = "unread"
+	if why == front.UnknownMethod {
+		r.route = "unknown-method"
+	}
+	_ = s.fail(c, &problem{kind: early[why], detail: detail}) // never fails
+	s.record(c, r)
 }
-
-// connections returns the number of open connections.
-func (e *endpoint) connections() int { return int(max(0, e.app.Server().GetOpenConnectionsCount())) }
 
 // Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
 // nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
-	return s.main.serve(l, s.with.MaxConnections, s.with.Log)
+	return s.main.Serve(l)
 }
 
 // ServeOps serves /metrics, /livez and /readyz from a listener of their own, independent of the
 // load on the other. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
-	return s.ops.serve(l, opsConnections, s.with.Log)
+	return s.ops.Serve(l)
 }

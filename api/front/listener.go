@@ -1,4 +1,4 @@
-package api
+package front
 
 import (
 	"bytes"
@@ -9,32 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
-
-// serve answers requests from the listener until the endpoint is closed.
-func (e *endpoint) serve(l net.Listener, most int, log *slog.Logger) error {
-	e.mu.Lock()
-	e.listener = &listener{Listener: netutil.LimitListener(l, most), log: log}
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
-		return e.listener.Close()
-	}
-	return e.app.Server().Serve(e.listener)
-}
-
-// close closes the listener and leaves the connections open.
-func (e *endpoint) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	if e.listener == nil {
-		return nil
-	}
-	return e.listener.Close()
-}
 
 // listener continues after a shortage of files or memory, at which fasthttp would stop serving.
 type listener struct {

@@ -1,4 +1,4 @@
-package api
+package front
 
 import (
 	"bytes"
@@ -27,24 +27,36 @@ const (
 	userInURL         = "The URL in the request has a user."
 )
 
-// inFront refuses, before Fiber, requests that a proxy may have read differently, so that one could
-// hide in the end of another; fasthttp refuses the rest. It also refuses methods that Fiber does not
-// know, which Fiber would answer without a problem document. Both end the connection: an unknown
-// method may be the rest of a request that was read wrong.
-func (s *Server) inFront(app *fiber.App) fasthttp.RequestHandler {
-	next := app.Handler()
+// Refusal is why a request does not reach the routes.
+type Refusal int
+
+const (
+	Misframed     Refusal = iota // it is not HTTP, or a proxy may have read it differently
+	UnknownMethod                // Fiber would answer it without a problem document
+	HeaderTooLarge
+	BodyTooLarge
+	Timeout
+)
+
+// Refuse answers a request that does not reach the routes; detail may be empty.
+type Refuse func(fast *fasthttp.RequestCtx, why Refusal, detail string)
+
+// check refuses requests that a proxy may have read differently, so that one could hide in the end of
+// another, and unknown methods, which may be the rest of a request that was read wrong. fasthttp
+// refuses the rest. Both end the connection.
+func (e *Endpoint) check(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fast *fasthttp.RequestCtx) {
-		why := misframed(fast)
-		if why == "" && slices.Contains(fiber.DefaultMethods, string(fast.Method())) {
+		detail, known := misframed(fast), slices.Contains(fiber.DefaultMethods, string(fast.Method()))
+		if detail == "" && known {
 			next(fast)
 			return
 		}
 		fast.SetConnectionClose()
-		if why != "" {
-			s.refuseEarly(app, fast, routeUnread, &problem{kind: badRequest, detail: why})
+		if detail != "" {
+			e.refuse(fast, Misframed, detail)
 			return
 		}
-		s.refuseEarly(app, fast, "unknown-method", &problem{kind: methodUnknown})
+		e.refuse(fast, UnknownMethod, "")
 	}
 }
 
@@ -111,37 +123,32 @@ func hasUser(url []byte) bool {
 // refuseLargeEarly drops the Expect of a request whose body is too large, so that it is refused by
 // its length before the body is sent.
 func refuseLargeEarly(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	if header.ContentLength() > bodyLimit {
+	if header.ContentLength() > BodyLimit {
 		header.Del("Expect")
 	}
 	return unchanged
 }
 
-// routeUnread is the route, in logs and metrics, of requests that are incomplete or not HTTP.
-const routeUnread = "unread"
-
 // unread answers a request that is incomplete or not HTTP. It does not show the library's error,
 // which may quote the request.
-func (s *Server) unread(app *fiber.App) func(*fasthttp.RequestCtx, error) {
-	return func(fast *fasthttp.RequestCtx, err error) {
-		from := fast.Conn().(*conn)
-		if !from.heard { // nothing arrived, so there is nothing to answer or to log
-			_ = from.Close() // fasthttp would write its empty answer
-			return
-		}
-		p := &problem{kind: badRequest, detail: "The request is not valid HTTP."}
-		switch {
-		case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-			p = &problem{kind: headerTooLarge}
-		case errors.Is(err, fasthttp.ErrBodyTooLarge):
-			p = &problem{kind: bodyTooLarge, detail: "The body must not exceed " + strconv.Itoa(bodyLimit) + " bytes."}
-		case from.timedOut:
-			p = &problem{kind: requestTimeout}
-		}
-		if p.kind != requestTimeout {
-			discard(from)
-		}
-		s.refuseEarly(app, fast, routeUnread, p)
+func (e *Endpoint) unread(fast *fasthttp.RequestCtx, err error) {
+	from := fast.Conn().(*conn)
+	if !from.heard { // nothing arrived, so there is nothing to answer or to log
+		_ = from.Close() // fasthttp would write its empty answer
+		return
+	}
+	if from.timedOut {
+		e.refuse(fast, Timeout, "")
+		return
+	}
+	discard(from)
+	switch {
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		e.refuse(fast, HeaderTooLarge, "")
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		e.refuse(fast, BodyTooLarge, "The body must not exceed "+strconv.Itoa(BodyLimit)+" bytes.")
+	default:
+		e.refuse(fast, Misframed, "The request is not valid HTTP.")
 	}
 }
 
@@ -151,15 +158,4 @@ func discard(c net.Conn) {
 	if c.SetReadDeadline(time.Now().Add(100*time.Millisecond)) == nil {
 		_, _ = io.CopyN(io.Discard, c, 1<<20)
 	}
-}
-
-// refuseEarly answers a request that does not reach Fiber.
-func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, route string, p *problem) {
-	c := app.AcquireCtx(fast)
-	defer app.ReleaseCtx(c)
-	r := s.begin(c)
-	defer s.finish(r)
-	r.route = route
-	_ = s.fail(c, p) // never fails
-	s.record(c, r)
 }

@@ -1,4 +1,4 @@
-package api
+package front
 
 import (
 	"math/rand/v2"
@@ -6,9 +6,9 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 )
 
-// requestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
+// RequestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
 // otherwise: an id is in the log, where no address may be. It shares no memory with given.
-func requestID(given []byte) string {
+func RequestID(given []byte) string {
 	if apikey.IsName(string(given)) {
 		return string(given)
 	}

@@ -1,4 +1,4 @@
-package api
+package front
 
 import (
 	"net"
@@ -9,10 +9,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client returns the address that the request comes from. Trailers are not among the headers, so an
+// Client returns the address that the request comes from. Trailers are not among the headers, so an
 // X-Forwarded-For after the body does not count.
-func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
-	if len(s.with.TrustedProxies) == 0 {
+func Client(fast *fasthttp.RequestCtx, trusted []netip.Prefix) netip.Addr {
+	if len(trusted) == 0 {
 		return peerAddress(fast.RemoteAddr())
 	}
 	var forwarded []string
@@ -21,7 +21,7 @@ func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 			forwarded = append(forwarded, string(value))
 		}
 	}
-	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
+	return clientAddress(fast.RemoteAddr(), forwarded, trusted)
 }
 
 // clientAddress returns the peer of the connection or, where that is a trusted proxy, the address

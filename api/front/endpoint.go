@@ -1,0 +1,125 @@
+// Package front is what stands between a listener and the routes of the API: limits of size and time,
+// requests that proxies could read in another way, the address of the client, and the end of serving.
+package front
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"golang.org/x/net/netutil"
+)
+
+const (
+	headerSize = 8 << 10 // bytes of a request's line and header
+	// BodyLimit is how many bytes the body of a request may have.
+	BodyLimit = 16 << 10
+	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
+	// of an answer. A kept connection may be silent for idleTimeout.
+	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
+)
+
+// Endpoint answers at one listener.
+type Endpoint struct {
+	App    *fiber.App
+	most   int
+	log    *slog.Logger
+	refuse Refuse
+
+	mu       sync.Mutex
+	listener net.Listener
+	closed   bool
+}
+
+// New makes an endpoint for so many connections at once. The caller adds routes to its App. Refuse
+// answers the requests that do not reach them.
+func New(connections int, log *slog.Logger, fail fiber.ErrorHandler, refuse Refuse) *Endpoint {
+	return &Endpoint{most: connections, log: log, refuse: refuse, App: fiber.New(fiber.Config{
+		StrictRouting:                true,
+		CaseSensitive:                true,
+		DisableStartupMessage:        true,
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    BodyLimit,
+		ReadBufferSize:               headerSize,
+		// The listener bounds the connections; beyond this bound Fiber answers in its own words.
+		Concurrency:  connections + 1024,
+		ReadTimeout:  readTimeout,
+		WriteTimeout: writeTimeout,
+		IdleTimeout:  idleTimeout,
+		ErrorHandler: fail,
+	})}
+}
+
+// Open checks requests before the routes of the App, which must all be there.
+func (e *Endpoint) Open() {
+	server := e.App.Server()
+	server.Handler = e.check(e.App.Handler())
+	server.HeaderReceived = refuseLargeEarly
+	server.ErrorHandler = e.unread
+	server.CloseOnShutdown = true
+}
+
+// Connections returns the number of open connections.
+func (e *Endpoint) Connections() int { return int(max(0, e.App.Server().GetOpenConnectionsCount())) }
+
+// Serve answers requests from the listener until Drain, and then returns nil. It closes the listener.
+func (e *Endpoint) Serve(l net.Listener) error {
+	e.mu.Lock()
+	e.listener = &listener{Listener: netutil.LimitListener(l, e.most), log: e.log}
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		return e.listener.Close()
+	}
+	return e.App.Server().Serve(e.listener)
+}
+
+// close closes the listener and leaves the connections open.
+func (e *Endpoint) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.listener == nil {
+		return nil
+	}
+	return e.listener.Close()
+}
+
+// quiet is how long kept connections may still bring a request after the listener is closed. Its
+// answer tells the client that the connection ends; a request sent into a closing one would be lost.
+const quiet = 100 * time.Millisecond
+
+// Drain accepts no connection any more, closes those that are idle, and waits for the requests in
+// progress until ctx ends.
+func (e *Endpoint) Drain(ctx context.Context) error {
+	if err := e.close(); err != nil {
+		return err
+	}
+	if e.Connections() > 0 {
+		Pause(ctx, quiet)
+	}
+	return e.App.Server().ShutdownWithContext(ctx)
+}
+
+// Handled waits until no request is in progress, or ctx ends.
+func (e *Endpoint) Handled(ctx context.Context) {
+	for e.App.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
+		Pause(ctx, quiet/20)
+	}
+}
+
+// Pause waits until d has passed or ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
