@@ -1,9 +1,7 @@
 package api
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,13 +44,7 @@ func (s *Server) toldPeek(r *request, d *rules.Decision) *report.Report {
 // the send: which rules apply depends on more than the mailbox. Its holder can only learn how
 // long the next such send has to wait.
 func (s *Server) sealCountdown(send rules.Send, wait int64) string {
-	b := append(make([]byte, 0, 320), send.Mailbox...)
-	b = append(append(b, '\n'), send.Caller...)
-	b = append(b, '\t')
-	if send.Client.IsValid() {
-		b = send.Client.AppendTo(b)
-	}
-	b = append(append(b, '\t'), send.Template...)
+	b := send.AppendText(make([]byte, 0, 320))
 	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wait))
 }
 
@@ -63,21 +55,13 @@ func (s *Server) openCountdown(r *request, token string) (send rules.Send, err e
 	if !ok {
 		return send, &problem{kind: unknownCountdown}
 	}
-	key, rest, _ := strings.Cut(text, "\n")
-	parts := strings.Split(rest, "\t")
-	if len(parts) != 3 {
-		return send, errors.New("a countdown does not hold a mailbox, a caller, a client and a template")
+	if send, err = rules.ParseSend(text, s.with.Identity); err == nil {
+		r.mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
 	}
-	if r.mailbox, err = address.Parse(key, s.with.Identity); err != nil {
+	if err != nil {
 		return send, fmt.Errorf("reading a countdown: %w", err)
 	}
-	send = sendTo(r.mailbox)
-	send.Caller, send.Template = parts[0], parts[2]
-	if parts[1] != "" {
-		if send.Client, err = netip.ParseAddr(parts[1]); err != nil {
-			return send, fmt.Errorf("reading a countdown: %w", err)
-		}
-	}
+	send.Mailbox = r.mailbox.Key()
 	return send, nil
 }
 

@@ -2,12 +2,10 @@ package api
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -69,43 +67,28 @@ func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
 	return &resetAnswer{Rule: r.counted.Name, Subject: r.subject, Cleared: cleared}, err
 }
 
-// sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the subject. It is read as
-// it is in a send, so that both have the same key.
+// sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the
+// subject. It is read as it is in a send, so that both have the same key.
 func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, wrong *fieldProblem) {
 	refuse := func(reason, detail string) (rules.Send, *fieldProblem) {
-		return rules.Send{}, &fieldProblem{"subject", reason, detail}
+		return send, &fieldProblem{"subject", reason, detail}
 	}
-	if by == rules.ByAll {
-		if subject != nil {
-			return refuse("invalid", "This rule counts all sends as one: leave subject out.")
-		}
+	how := by.Subject()
+	switch {
+	case how == "" && subject == nil:
 		return send, nil
-	}
-	if subject == nil {
+	case how == "":
+		return refuse("invalid", "This rule counts all sends as one: leave subject out.")
+	case subject == nil:
 		return refuse("missing", "subject is missing.")
 	}
-	switch by {
-	case rules.ByClientIP:
-		if s.validate.Var(*subject, "ip") != nil {
-			return refuse("invalid", "subject must be an IPv4 or IPv6 address.")
-		}
-		send.Client = netip.MustParseAddr(*subject)
-	case rules.ByDomain:
-		mailbox, err := address.Parse("x@"+*subject, s.with.Identity)
-		if err != nil {
-			return refuse("invalid", "subject must be a domain, such as example.com.")
-		}
-		send.Domain = mailbox.Domain()
-	case rules.ByAPIKey:
-		if !slices.Contains(s.callerNames(), *subject) {
-			return refuse("unknown", "subject must be the name of an API key: "+strings.Join(s.callerNames(), ", ")+".")
-		}
-		send.Caller = *subject
-	case rules.ByTemplate:
-		if !slices.Contains(live.Composer.Templates(), *subject) {
-			return refuse("unknown", "subject must be the name of a template: "+strings.Join(live.Composer.Templates(), ", ")+".")
-		}
-		send.Template = *subject
+	send, ok := by.Read(*subject, s.with.Identity)
+	if !ok {
+		return refuse("invalid", "subject must be "+how+".")
+	}
+	known := map[rules.By][]string{rules.ByAPIKey: s.callerNames(), rules.ByTemplate: live.Composer.Templates()}[by]
+	if known != nil && !slices.Contains(known, *subject) {
+		return refuse("unknown", "subject must be "+how+": "+strings.Join(known, ", ")+".")
 	}
 	return send, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +69,11 @@ func traits(t testing.TB) []trait {
 // operator sees it and resets it.
 func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 	t.Parallel()
+	for _, by := range rules.Bys() {
+		if !slices.ContainsFunc(traits(t), func(tt trait) bool { return tt.by == by }) {
+			t.Errorf("there is no case for the trait %s: what a caller sends may not reach its rules", by)
+		}
+	}
 	for _, tt := range traits(t) {
 		t.Run(string(tt.by), func(t *testing.T) {
 			dir := t.TempDir()

@@ -162,7 +162,7 @@ func (s *Server) warnOfInside(r *request, send rules.Send) {
 
 // sendTo returns a send with nothing but the mailbox.
 func sendTo(mailbox address.Address) rules.Send {
-	return rules.Send{Mailbox: mailbox.Key(), Domain: mailbox.Domain()}
+	return rules.Send{Mailbox: mailbox.Key()}
 }
 
 // noCaller is the name of all callers where there are no keys.

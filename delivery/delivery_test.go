@@ -131,7 +131,7 @@ func (b *bench) send() (Send, limiters) {
 	return Send{
 		Rules: set, Composer: must.Get(message.NewComposer(from, must.Get(message.LoadTemplates(nil, "en"))(b.t)))(b.t),
 		Mail:   message.Request{To: to},
-		Traits: rules.Send{Mailbox: to.Key(), Domain: to.Domain(), Caller: "shop"},
+		Traits: rules.Send{Mailbox: to.Key(), Caller: "shop"},
 	}, l
 }
 

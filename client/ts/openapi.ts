@@ -112,7 +112,7 @@ export interface paths {
         };
         /**
          * See a mailbox's limits
-         * @description How a send would be answered now, apart from rules by visitor or template. It uses no quota; a caller's lookups are limited. Proxies log the path: POST /mailboxes/peek has the address in the body.
+         * @description How a send would be answered now, apart from rules by `client_ip` or `template`. It uses no quota; a caller's lookups are limited. Proxies log the path: POST /mailboxes/peek has the address in the body.
          */
         get: operations["lookAtMailbox"];
         put?: never;
@@ -581,7 +581,7 @@ export interface components {
             subject?: components["schemas"]["RuleSubject"];
             reason?: components["schemas"]["Reason"];
         };
-        /** @description The address, domain, key's name or template that the rule counts by; left out for a rule by `all`. It is never logged. */
+        /** @description For a rule by `client_ip` an address, by `domain` a domain, by `api_key` or `template` a name; left out for a rule by `all`. It is never logged. */
         RuleSubject: string;
         ResetRequest: {
             reason?: components["schemas"]["Reason"];
@@ -1168,7 +1168,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wait of a send like the token's now; for a token of a look at a mailbox, apart from rules by visitor or template. */
+            /** @description The wait of a send like the token's now; for a token of a look at a mailbox, apart from rules by `client_ip` or `template`. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];

@@ -78,7 +78,7 @@ func (resetCommand) Help() string {
 	mailgate reset --rule provider
 	mailgate reset --action login user-4711
 
-The subject of a rule is an address, a domain, or the name of an API key or template; a rule that counts all sends has none.` + whichServer
+The subject of a rule by client_ip is an address, by domain a domain, by api_key or template a name; a rule by all has none.` + whichServer
 }
 
 func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) error {

@@ -37,7 +37,7 @@ type Report struct {
 // another rule counts by. now is the time if no rule applies and so none has read a clock.
 func Of(d *rules.Decision, mailbox string, hash func(key string) string, now int64) Report {
 	r := of(d.Rule, &d.Verdict, LimitsOf(&d.Mailbox, mailbox))
-	r.Delay, r.Degraded, r.whose = d.Delay, d.Degraded, whose(d.By)
+	r.Delay, r.Degraded, r.whose = d.Delay, d.Degraded, d.By.Whose()
 	if r.Now == 0 {
 		r.Now, r.RetryAt = now, now
 	}
@@ -86,23 +86,6 @@ func named(refusal *rules.Refusal, hash func(key string) string) Limits {
 		all[i].Name = refusal.Rule + "." + all[i].Name
 	}
 	return all
-}
-
-// whose names for people what a rule counts by.
-func whose(by rules.By) string {
-	switch by {
-	case rules.ByClientIP:
-		return "this visitor's address"
-	case rules.ByAPIKey:
-		return "this caller"
-	case rules.ByDomain:
-		return "this mailbox's domain"
-	case rules.ByTemplate:
-		return "this template"
-	case rules.ByAll:
-		return "this service"
-	}
-	return "this mailbox"
 }
 
 // RetryAfter is Wait for a Retry-After header. Where a rule counts several mailboxes together each is

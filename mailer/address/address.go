@@ -71,11 +71,14 @@ func (a Address) Key() string { return a.key }
 // IsZero reports whether a is the zero Address.
 func (a Address) IsZero() bool { return a.wire == "" }
 
-// Domain returns what the key's domain is registered as in the public suffix list:
+// Domain is DomainOf the key.
+func (a Address) Domain() string { return DomainOf(a.key) }
+
+// DomainOf returns what the domain of a mailbox's key is registered as in the public suffix list:
 // example.co.uk for mail.example.co.uk. Subdomains cost nothing, so limits count by this. A
 // domain that cannot be registered, such as co.uk, stays whole.
-func (a Address) Domain() string {
-	domain := a.key[strings.LastIndexByte(a.key, '@')+1:]
+func DomainOf(key string) string {
+	domain := key[strings.LastIndexByte(key, '@')+1:]
 	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
 		return registered
 	}

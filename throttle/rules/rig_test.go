@@ -3,7 +3,6 @@ package rules_test
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,8 +23,7 @@ var (
 )
 
 func to(mailbox string) rules.Send {
-	_, domain, _ := strings.Cut(mailbox, "@")
-	return rules.Send{Mailbox: mailbox, Domain: domain, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code"}
+	return rules.Send{Mailbox: mailbox, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code"}
 }
 
 // rig makes rules over one store in memory and one clock.

@@ -4,53 +4,15 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/mailgate/mailgate/internal/network"
 )
 
 // Send is what rules can know of an email that is to be sent. The mailbox is required. A rule
 // does not apply to a send whose trait is unknown.
 type Send struct {
 	Mailbox  string     // the recipient, as one text for all its aliases
-	Domain   string     // the mailbox's registered domain, without subdomains
 	Client   netip.Addr // the visitor who requested it
 	Caller   string     // the name of the API key that requested it
 	Template string
-}
-
-// By is the trait that a rule counts sends by.
-type By string
-
-// The traits. ByAll counts every send alike.
-const (
-	ByMailbox  By = "mailbox"
-	ByClientIP By = "client_ip"
-	ByAPIKey   By = "api_key"
-	ByDomain   By = "domain"
-	ByTemplate By = "template"
-	ByAll      By = "all"
-)
-
-// Bys lists all traits, from those that few sends share to those that all share.
-func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
-
-// Key returns the send's trait as text, empty if it is unknown.
-func (b By) Key(s Send) string {
-	switch b {
-	case ByMailbox:
-		return s.Mailbox
-	case ByClientIP:
-		return network.Visitor(s.Client)
-	case ByAPIKey:
-		return s.Caller
-	case ByDomain:
-		return s.Domain
-	case ByTemplate:
-		return s.Template
-	case ByAll:
-		return "all"
-	}
-	return ""
 }
 
 // Exempt is the sends that a rule does not count: to some mailboxes, for visitors in some

@@ -1,0 +1,149 @@
+package rules
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// By is the trait that a rule counts sends by.
+type By string
+
+// The traits. ByAll counts every send alike.
+const (
+	ByMailbox  By = "mailbox"
+	ByClientIP By = "client_ip"
+	ByAPIKey   By = "api_key"
+	ByDomain   By = "domain"
+	ByTemplate By = "template"
+	ByAll      By = "all"
+)
+
+// trait is what there is to know of one.
+type trait struct {
+	by      By
+	whose   string // what its limits are of, for people
+	subject string // how an operator writes what it counts by; empty if nobody needs to
+	// key returns what a send is counted under, or nothing if that is unknown.
+	key func(Send) string
+	// read reads a subject into a send. It refuses what no send can have.
+	read func(subject string, of address.Identity, to *Send) bool
+}
+
+// traits are all of them, from those that few sends share to those that all share.
+var traits = []trait{
+	{
+		by: ByMailbox, whose: "this mailbox",
+		key: func(s Send) string { return s.Mailbox },
+	},
+	{
+		by: ByClientIP, whose: "this visitor's address", subject: "an IPv4 or IPv6 address",
+		key: func(s Send) string { return network.Visitor(s.Client) },
+		read: func(subject string, _ address.Identity, to *Send) (ok bool) {
+			client, err := netip.ParseAddr(subject)
+			to.Client = client
+			return err == nil && client.Zone() == ""
+		},
+	},
+	{
+		by: ByAPIKey, whose: "this caller", subject: "the name of an API key",
+		key:  func(s Send) string { return s.Caller },
+		read: func(subject string, _ address.Identity, to *Send) bool { to.Caller = subject; return true },
+	},
+	{
+		by: ByDomain, whose: "this mailbox's domain", subject: "a domain, such as example.com",
+		key: func(s Send) string { return address.DomainOf(s.Mailbox) },
+		read: func(subject string, of address.Identity, to *Send) bool {
+			mailbox, err := address.Parse("x@"+subject, of)
+			to.Mailbox = mailbox.Key()
+			return err == nil
+		},
+	},
+	{
+		by: ByTemplate, whose: "this template", subject: "the name of a template",
+		key:  func(s Send) string { return s.Template },
+		read: func(subject string, _ address.Identity, to *Send) bool { to.Template = subject; return true },
+	},
+	{
+		by: ByAll, whose: "this service",
+		key: func(Send) string { return "all" },
+	},
+}
+
+// carried are the traits that the text of a send has beside its mailbox, in their order there. A new
+// one comes last, so that a text of the version before can be read.
+var carried = []By{ByAPIKey, ByClientIP, ByTemplate}
+
+// carriedAtFirst is how many the first version had.
+const carriedAtFirst = 3
+
+// Bys lists all traits, from those that few sends share to those that all share.
+func Bys() []By {
+	all := make([]By, len(traits))
+	for i := range traits {
+		all[i] = traits[i].by
+	}
+	return all
+}
+
+func (b By) trait() *trait {
+	for i := range traits {
+		if traits[i].by == b {
+			return &traits[i]
+		}
+	}
+	return &trait{key: func(Send) string { return "" }}
+}
+
+// Key returns what the send is counted under, empty if that is unknown.
+func (b By) Key(s Send) string { return b.trait().key(s) }
+
+// Whose names for people what a limit by the trait is of.
+func (b By) Whose() string { return b.trait().whose }
+
+// Subject says how an operator writes what the trait counts by: "a domain, such as example.com". It is
+// empty if there is nothing to write.
+func (b By) Subject() string { return b.trait().subject }
+
+// Read reads a subject as an operator writes it, into a send with nothing else. It is not ok if no send
+// has such a one.
+func (b By) Read(subject string, of address.Identity) (s Send, ok bool) {
+	read := b.trait().read
+	return s, read != nil && read(subject, of, &s)
+}
+
+// AppendText appends the send as one text, which ParseSend reads.
+func (s Send) AppendText(b []byte) []byte {
+	b = append(b, s.Mailbox...)
+	mark := byte('\n')
+	for _, by := range carried {
+		b, mark = append(b, mark), '\t'
+		if by != ByClientIP {
+			b = append(b, by.Key(s)...)
+		} else if s.Client.IsValid() { // in full, since exemptions are by address
+			b = s.Client.AppendTo(b)
+		}
+	}
+	return b
+}
+
+var errText = errors.New("this is not the text of a send")
+
+// ParseSend reads the text of a send. What the text of an earlier version does not have is unknown.
+func ParseSend(text string, of address.Identity) (s Send, err error) {
+	mailbox, rest, ok := strings.Cut(text, "\n")
+	parts := strings.Split(rest, "\t")
+	if !ok || len(parts) < carriedAtFirst || len(parts) > len(carried) {
+		return s, errText
+	}
+	s.Mailbox = mailbox
+	for i, part := range parts {
+		if part != "" && !carried[i].trait().read(part, of, &s) {
+			return s, errText
+		}
+	}
+	return s, nil
+}

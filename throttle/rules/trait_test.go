@@ -1,0 +1,73 @@
+package rules_test
+
+import (
+	"net/netip"
+	"reflect"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// full is a send of which everything is known.
+func full(t *testing.T) (s rules.Send) {
+	t.Helper()
+	s.Mailbox, s.Client = "alice@mail.example.co.uk", netip.MustParseAddr("2001:db8::7")
+	fields := reflect.ValueOf(&s).Elem()
+	for i := range fields.NumField() {
+		if field := fields.Field(i); field.Kind() == reflect.String && field.String() == "" {
+			field.SetString("some-" + fields.Type().Field(i).Name)
+		} else if field.IsZero() {
+			t.Fatalf("say here what %s of a send can be", fields.Type().Field(i).Name)
+		}
+	}
+	return s
+}
+
+// Each trait has what every place needs that names or counts it, and what its limits are of.
+func TestTraits_Each_IsWhole(t *testing.T) {
+	for _, by := range rules.Bys() {
+		if by.Key(full(t)) == "" || by.Whose() == "" {
+			t.Errorf("%s: key %q, whose %q", by, by.Key(full(t)), by.Whose())
+		}
+		if _, ok := by.Read("example", address.Identity{}); ok && by.Subject() == "" {
+			t.Errorf("%s reads a subject and does not say how it is written", by)
+		}
+	}
+	if by := rules.By("moon"); by.Key(full(t)) != "" || by.Whose() != "" {
+		t.Error("there is a trait moon")
+	}
+}
+
+// A countdown holds a send as text: none of its traits may get lost.
+func TestParseSend_EachTrait_IsCarried(t *testing.T) {
+	for _, s := range []rules.Send{full(t), {Mailbox: "bob@example.com"}, {Mailbox: "bob@example.com", Template: "code"}} {
+		got, err := rules.ParseSend(string(s.AppendText(nil)), address.Identity{})
+		was, is := reflect.ValueOf(s), reflect.ValueOf(got)
+		for i := range was.NumField() {
+			if was.Field(i).Interface() != is.Field(i).Interface() {
+				t.Errorf("%s became %v, %v: is its trait carried?", was.Type().Field(i).Name, is.Field(i), err)
+			}
+		}
+	}
+}
+
+// Texts of earlier versions are read, and anything else is refused.
+func TestParseSend_EarlierVersions_AreRead(t *testing.T) {
+	client := netip.MustParseAddr("203.0.113.7")
+	for text, want := range map[string]rules.Send{
+		"a@b.example\nweb\t203.0.113.7\tcode": {Mailbox: "a@b.example", Caller: "web", Client: client, Template: "code"},
+		"a@b.example\nweb\t\tcode":            {Mailbox: "a@b.example", Caller: "web", Template: "code"},
+		"a@b.example\n\t\t":                   {Mailbox: "a@b.example"},
+	} {
+		if got := must.Get(rules.ParseSend(text, address.Identity{}))(t); got != want {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+	for _, text := range []string{"", "a@b.example", "a@b.example\nweb\t", "a@b.example\nweb\tx\tcode", "a@b.example\nweb\tfe80::1%eth0\tcode", "a@b.example\nweb\t\tcode\tmore\tstill"} {
+		if got, err := rules.ParseSend(text, address.Identity{}); err == nil {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}
