@@ -6,7 +6,6 @@
 -- ARGV[2]  the admissions, oldest first: each 6 bytes of milliseconds and 8 of id
 -- ARGV[3]  do nothing after this moment; empty: whenever
 -- ARGV[4]  the parameters of the algorithm, 6 bytes each
--- ARGV[5]  in tests alone: the clock
 --
 -- returns  1 byte: 1 it was done, 2 it was done before, 0 it was not done, - it came too late;
 --          6 bytes of the clock's milliseconds; the state before the step
@@ -15,11 +14,6 @@ local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local key, step, admissions, params = KEYS[1], ARGV[1], ARGV[2], ARGV[4]
 local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
-local shift = 0 -- how much later a record expires: the clock of a test may stand still
-if ARGV[5] then
-  shift = now - ARGV[5] + 3600000
-  now = tonumber(ARGV[5])
-end
 local stamp = pack('>I6', now)
 if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return '-' .. stamp end
 

@@ -45,5 +45,5 @@ elseif step == 'record' then
     end
   end
 end
-if done == 1 then call('SET', key, pack('>I8I8', at, level), 'PXAT', expires() + shift) end
+if done == 1 then call('SET', key, pack('>I8I8', at, level), 'PXAT', expires()) end
 return done .. stamp .. state

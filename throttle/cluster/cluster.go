@@ -31,7 +31,6 @@ type home struct {
 	prefix  string // of all keys: the caller's and the form of the states
 	timeout time.Duration
 	clocks  clocks
-	now     func() int64 // the clock of a test, nil for the server's
 }
 
 // New returns a limiter whose records are under a prefix, such as "myapp", in keys such as

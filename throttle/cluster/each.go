@@ -71,9 +71,6 @@ func (h *home) read(ctx context.Context, keys []string) (states [][]byte, now in
 	for _, e := range entries {
 		states = append(states, []byte(strings.Join(e.Val(), "")))
 	}
-	if h.now != nil {
-		return states, h.now(), nil
-	}
 	return states, clock.Val().UnixMilli(), nil
 }
 

@@ -1,19 +1,6 @@
 package cluster
 
-import (
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
-)
-
-// NewWithClock is New with the clock of a test in place of the server's.
-func NewWithClock(client redis.UniversalClient, prefix string, a throttle.Algorithm, now func() int64) (*throttle.Limiter, error) {
-	h, err := newHome(client, prefix, a)
-	if err != nil {
-		return nil, err
-	}
-	h.now = now
-	return throttle.New(a, h), nil
-}
+import "github.com/mailgate/mailgate/throttle"
 
 // SetServersBack has the limiter take the clock of a key's server for one that is so much earlier.
 func SetServersBack(l *throttle.Limiter, key string, ms int64) {

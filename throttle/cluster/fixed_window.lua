@@ -35,6 +35,6 @@ elseif step == 'record' then
   end
 end
 if done == 1 then
-  call('SET', key, pack('>I8I8', start, count), 'PXAT', start + window + 1000 + shift)
+  call('SET', key, pack('>I8I8', start, count), 'PXAT', start + window + 1000)
 end
 return done .. stamp .. state

@@ -114,9 +114,6 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	for range 2 {
 		sent := sinceBegan()
 		args := []any{string(op.Step), pack(op.All), h.notAfter(ctx, op.Step, sent, h.clocks.of(key).Load()), params}
-		if h.now != nil {
-			args = append(args, h.now())
-		}
 		answer, err := script.Run(ctx, h.client, key, args...)
 		if err != nil {
 			return throttle.Reply{}, unchanged(err)
@@ -143,7 +140,7 @@ func (h *home) notAfter(ctx context.Context, step throttle.Step, sent, ahead int
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
-	if ahead == 0 || wait <= 0 || h.now != nil || step == throttle.StepRelease {
+	if ahead == 0 || wait <= 0 || step == throttle.StepRelease {
 		return ""
 	}
 	return strconv.FormatInt(sent+ahead+wait.Milliseconds(), 10)

@@ -62,6 +62,6 @@ if done == 1 then
       parts[#parts + 1] = pack('>I8I4', starts[i], counts[i])
     end
   end
-  call('SET', key, table.concat(parts), 'PXAT', leaves(newest) + 1000 + shift)
+  call('SET', key, table.concat(parts), 'PXAT', leaves(newest) + 1000)
 end
 return done .. stamp .. state

@@ -79,6 +79,6 @@ end
 -- Also where nothing else was written, so that a WAIT behind this script waits for what an earlier
 -- one wrote.
 if done > 0 and #sends > 0 then
-  call('PEXPIREAT', key, unpack('>I6', sends[#sends]) + longest + 1000 + shift)
+  call('PEXPIREAT', key, unpack('>I6', sends[#sends]) + longest + 1000)
 end
 return done .. stamp .. state
