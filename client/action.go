@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -44,10 +43,10 @@ type actionJSON struct {
 }
 
 func (c *Client) act(ctx context.Context, action string, r request, complete func(*answer) bool) (*answer, error) {
-	name, err := segment("action", action)
+	name, err := segment(action)
 	if err != nil {
 		return &answer{}, err
 	}
-	r.method, r.path = http.MethodPost, "/actions/"+name+"/"+r.op
+	r.path = "/actions/" + name + "/" + r.op
 	return c.do(ctx, r, complete)
 }

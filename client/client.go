@@ -54,24 +54,21 @@ var visible = regexp.MustCompile(`^[!-~]*$`).MatchString // ASCII
 
 // request is one request, as often as it is made.
 type request struct {
-	op           string // for errors
-	method, path string
-	body         any    // sent as JSON; nil for none
-	key          string // the Idempotency-Key; empty for none
-	reads        bool   // it changes nothing
-	once         bool   // doing it twice may count, or refund, twice
-	mail         bool   // a 503 of mailgate means that no email was sent
+	op    string // for errors
+	path  string
+	body  any    // sent as JSON
+	key   string // the Idempotency-Key; empty for none
+	reads bool   // it changes nothing
+	once  bool   // doing it twice may count, or refund, twice
+	mail  bool   // a 503 of mailgate means that no email was sent
 }
 
 // do makes a request until there is an answer that ends it, and returns a 200's if it is
 // complete. With an error the answer is empty.
 func (c *Client) do(ctx context.Context, r request, complete func(*answer) bool) (*answer, error) {
-	var body []byte
-	if r.body != nil {
-		var err error
-		if body, err = json.Marshal(r.body); err != nil {
-			return &answer{}, fmt.Errorf("mailgate: %s: %w", r.op, err)
-		}
+	body, err := json.Marshal(r.body)
+	if err != nil {
+		return &answer{}, fmt.Errorf("mailgate: %s: %w", r.op, err)
 	}
 	uncertain := false
 	for attempt := 1; ; attempt++ {
@@ -139,28 +136,26 @@ func (c *Client) try(ctx context.Context, r request, body []byte, complete func(
 }
 
 func (c *Client) request(ctx context.Context, r request, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+r.path, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the URL is invalid") // the cause would quote the address in the path
+		return nil, errors.New("the URL is invalid")
 	}
 	request.Header.Set("Accept", "application/json, application/problem+json")
 	request.Header.Set("User-Agent", "mailgate-go")
 	if c.key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
+	request.Header.Set("Content-Type", "application/json")
 	if r.key != "" {
 		request.Header.Set("Idempotency-Key", `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.key)+`"`)
 	}
 	return request, nil
 }
 
-// segment escapes a part of a path. An empty one, or dots, would lead to another path.
-func segment(name, text string) (string, error) {
-	if text == "" || text == "." || text == ".." {
-		return "", fmt.Errorf("mailgate: the %s is empty or consists of dots", name)
+// segment escapes an action's name. An empty one, or dots, would lead to another path.
+func segment(action string) (string, error) {
+	if action == "" || action == "." || action == ".." {
+		return "", errors.New("mailgate: the action is empty or consists of dots")
 	}
-	return url.PathEscape(text), nil
+	return url.PathEscape(action), nil
 }

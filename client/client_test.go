@@ -176,14 +176,27 @@ func TestCall_ContextEnds_IsItsError(t *testing.T) {
 	}
 }
 
+// Proxies log paths.
+func TestCall_Address_IsNotInThePath(t *testing.T) {
+	s := play(t, reply{200, sentBody, ""})
+	for name, call := range calls {
+		if err := call(t.Context(), newClient(t, s.URL), "alice.liddell@example.com"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, seen := range s.requests() {
+		if strings.Contains(seen.path, "liddell") || !strings.Contains(seen.body, "liddell") {
+			t.Errorf("%s, %s", seen.path, seen.body)
+		}
+	}
+}
+
 func TestCall_BadArguments_AskNothing(t *testing.T) {
 	s := play(t, reply{200, sentBody, ""})
 	c := newClient(t, s.URL)
 	for _, bad := range []string{"", ".", ".."} {
-		_, errMailbox := c.Mailbox(t.Context(), bad)
-		_, errTake := c.Take(t.Context(), bad, "x")
-		if errMailbox == nil || errTake == nil {
-			t.Errorf("%q: %v, %v", bad, errMailbox, errTake)
+		if _, err := c.Take(t.Context(), bad, "x"); err == nil {
+			t.Errorf("the action %q was accepted", bad)
 		}
 	}
 	for _, bad := range []string{"a b", "ä", "\x7f", strings.Repeat("k", 256)} {

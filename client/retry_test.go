@@ -43,8 +43,8 @@ type script struct {
 }
 
 type request struct {
-	at        time.Time
-	key, body string
+	at              time.Time
+	path, key, body string
 }
 
 func play(t testing.TB, replies ...reply) *script {
@@ -62,7 +62,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(s.replies) > 1 {
 		s.replies = s.replies[1:]
 	}
-	s.seen = append(s.seen, request{time.Now(), r.Header.Get("Idempotency-Key"), string(body)})
+	s.seen = append(s.seen, request{time.Now(), r.URL.Path, r.Header.Get("Idempotency-Key"), string(body)})
 	s.mu.Unlock()
 	if now.status == 0 {
 		panic(http.ErrAbortHandler)

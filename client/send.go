@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"net/netip"
 	"time"
 )
@@ -48,7 +47,7 @@ func (c *Client) Send(ctx context.Context, m Mail) (Sent, error) {
 		return Sent{}, errors.New("mailgate: send: the key must be 1 to 255 visible ASCII characters")
 	}
 	m.ClientIP = m.ClientIP.WithZone("") // which means something on one machine only
-	r := request{op: "send", method: http.MethodPost, path: "/send-code", body: m, key: key, mail: true}
+	r := request{op: "send", path: "/send-code", body: m, key: key, mail: true}
 	a, err := c.do(ctx, r, func(a *answer) bool { return a.Status == "sent" && a.ID != "" && a.decided() })
 	return Sent{a.quota(), a.ID, a.MessageID, a.Email, a.ExpiresIn.duration()}, err
 }
@@ -64,7 +63,7 @@ type Guess struct {
 // and it is used up. Otherwise the error is an [APIError] of kind [CodeIncorrect] or [CodeExpired],
 // or a [LimitError] after too many guesses.
 func (c *Client) Verify(ctx context.Context, g Guess) error {
-	r := request{op: "verify", method: http.MethodPost, path: "/verify-code", body: g, once: true}
+	r := request{op: "verify", path: "/verify-code", body: g, once: true}
 	_, err := c.do(ctx, r, func(a *answer) bool { return a.Verified })
 	return err
 }
@@ -72,11 +71,10 @@ func (c *Client) Verify(ctx context.Context, g Guess) error {
 // Mailbox returns the limits of a mailbox, and how long its next email from this caller has to wait.
 // It uses no quota.
 func (c *Client) Mailbox(ctx context.Context, email string) (Quota, error) {
-	path, err := segment("email", email)
-	if err != nil {
-		return Quota{}, err
-	}
-	r := request{op: "mailbox", method: http.MethodGet, path: "/mailboxes/" + path, reads: true}
+	body := struct {
+		Email string `json:"email"`
+	}{email}
+	r := request{op: "mailbox", path: "/mailboxes/peek", body: body, reads: true}
 	a, err := c.do(ctx, r, func(a *answer) bool { return a.Email != "" && a.decided() })
 	return a.quota(), err
 }

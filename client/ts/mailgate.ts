@@ -20,7 +20,7 @@ export type Mail = Schemas["SendRequest"];
 export type Guess = Schemas["VerifyRequest"];
 export type SendResult = Result<paths["/send-code"]["post"]>;
 export type VerifyResult = Result<paths["/verify-code"]["post"]>;
-export type MailboxResult = Result<paths["/mailboxes/{email}"]["get"]>;
+export type MailboxResult = Result<paths["/mailboxes/peek"]["post"]>;
 export type TakeResult = Result<paths["/actions/{action}/take"]["post"]>;
 export type PeekResult = Result<paths["/actions/{action}/peek"]["post"]>;
 export type ReleaseResult = Result<paths["/actions/{action}/release"]["post"]>;
@@ -74,7 +74,7 @@ export interface SendCall extends Call {
 
 export class Mailgate {
   readonly #base: string;
-  readonly #headers: Record<string, string> = { accept: "application/json, application/problem+json" };
+  readonly #headers: Record<string, string> = { accept: "application/json, application/problem+json", "content-type": "application/json" };
   readonly #limits: { attempts: number; timeoutMs: number; maxPauseMs: number };
 
   /** The URL is that of the server, which may have a path. */
@@ -107,26 +107,26 @@ export class Mailgate {
 
   /** Returns what a send would be answered now. It uses no quota of the mailbox. */
   async mailbox(email: string, { signal }: Call = {}): Promise<MailboxResult> {
-    return this.#do({ path: "/mailboxes/" + segment("email", email), reads: true }, signal, (a) => !!a.email && !!a.server_time);
+    return this.#do({ path: "/mailboxes/peek", body: { email }, reads: true }, signal, (a) => !!a.email && !!a.server_time);
   }
 
   /** Takes an action for a subject and counts it. It is repeated under one key, so that tiers count it once. */
   async take(action: string, subject: string, { signal }: Call = {}): Promise<TakeResult> {
-    return this.#do({ path: `/actions/${segment("action", action)}/take`, body: { subject }, key: newKey() }, signal, (a) => a.allowed === true && !!a.id);
+    return this.#do({ path: `/actions/${segment(action)}/take`, body: { subject }, key: newKey() }, signal, (a) => a.allowed === true && !!a.id);
   }
 
   /** Returns what a take would be answered now. */
   async peek(action: string, subject: string, { signal }: Call = {}): Promise<PeekResult> {
-    return this.#do({ path: `/actions/${segment("action", action)}/peek`, body: { subject }, reads: true }, signal, (a) => typeof a.allowed === "boolean");
+    return this.#do({ path: `/actions/${segment(action)}/peek`, body: { subject }, reads: true }, signal, (a) => typeof a.allowed === "boolean");
   }
 
   /** Refunds a take. It is repeated only if mailgate certainly did nothing. */
   async release(action: string, subject: string, id: string, { signal }: Call = {}): Promise<ReleaseResult> {
-    return this.#do({ path: `/actions/${segment("action", action)}/release`, body: { subject, id }, once: true }, signal, (a) => typeof a.released === "boolean");
+    return this.#do({ path: `/actions/${segment(action)}/release`, body: { subject, id }, once: true }, signal, (a) => typeof a.released === "boolean");
   }
 
   async #do<O>(request: Request, signal: AbortSignal | undefined, complete: (answer: Json) => boolean): Promise<Result<O>> {
-    const body = request.body === undefined ? null : JSON.stringify(request.body, ordered); // under one key only the same bytes are the same send
+    const body = JSON.stringify(request.body, ordered); // under one key only the same bytes are the same send
     const { attempts, maxPauseMs } = this.#limits;
     let uncertain = false;
     for (let attempt = 1; ; attempt++) {
@@ -144,15 +144,14 @@ export class Mailgate {
     }
   }
 
-  async #try(request: Request, body: string | null, signal: AbortSignal | undefined): Promise<Reply> {
+  async #try(request: Request, body: string, signal: AbortSignal | undefined): Promise<Reply> {
     signal?.throwIfAborted();
     const timeout = AbortSignal.timeout(this.#limits.timeoutMs);
     const headers = { ...this.#headers };
-    if (body !== null) headers["content-type"] = "application/json";
     if (request.key !== undefined) headers["idempotency-key"] = '"' + request.key.replace(/[\\"]/g, "\\$&") + '"';
     try {
       const response = await fetch(this.#base + request.path, {
-        method: body === null ? "GET" : "POST", headers, body, redirect: "manual", signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+        method: "POST", headers, body, redirect: "manual", signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       });
       return readReply(response, await response.text());
     } catch (failure) {
@@ -179,7 +178,7 @@ export function forCountdown(result: SendResult | MailboxResult): Countdown | nu
 export type Countdown = Pick<Schemas["Verdict"], "limit" | "wait_ms" | "retry_at" | "limits"> & { countdown?: string; replayed?: true };
 
 /** A request, as often as it is made. `reads` changes nothing; `once` may count or refund twice if repeated; a 503 of `mail` sent none. */
-interface Request { path: string; body?: object; key?: string; reads?: boolean; once?: boolean; mail?: boolean }
+interface Request { path: string; body: object; key?: string; reads?: boolean; once?: boolean; mail?: boolean }
 
 type Json = Record<string, unknown>;
 
@@ -237,10 +236,10 @@ function ordered(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** A part of a path. An empty one, or dots, would lead to another path. */
-function segment(name: string, text: string): string {
-  if (/^\.{0,2}$/.test(text)) throw new TypeError(`mailgate: the ${name} is empty or consists of dots`);
-  return encodeURIComponent(text.replace(/[\ud800-\udfff]/gu, "\ufffd")); // half a surrogate pair has no encoding
+/** An action's name in a path. An empty one, or dots, would lead to another path. */
+function segment(action: string): string {
+  if (/^\.{0,2}$/.test(action)) throw new TypeError("mailgate: the action is empty or consists of dots");
+  return encodeURIComponent(action.replace(/[\ud800-\udfff]/gu, "\ufffd")); // half a surrogate pair has no encoding
 }
 
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
