@@ -14,14 +14,6 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// long skips a test that fetches the tools of others, except in make long.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("MAILGATE_TEST_LONG") == "" {
-		t.Skip("make long runs it")
-	}
-}
-
 // contract stores /openapi.json of the server in a folder.
 func contract(t *testing.T, dir string) {
 	t.Helper()
@@ -36,7 +28,7 @@ const sentAndRefused = "sent 60000\nrefused mailbox minute\n"
 
 // What generators for Go make of the contract compiles, sends, and reads a refusal.
 func TestGenerated_Go_SendsAndReadsRefusal(t *testing.T) {
-	long(t)
+	need.Long(t)
 	for name, generate := range map[string][]string{
 		"oapi/v2.7.0": {"github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.7.0", "-generate", "types,client", "-package", "api", "-o", "api/api.go"},
 		"oapi/v2.8.2": {"github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2", "-generate", "types,client", "-package", "api", "-o", "api/api.go"},
@@ -58,7 +50,7 @@ func TestGenerated_Go_SendsAndReadsRefusal(t *testing.T) {
 
 // The same of generators for TypeScript.
 func TestGenerated_TypeScript_SendsAndReadsRefusal(t *testing.T) {
-	long(t)
+	need.Long(t)
 	need.Program(t, "npm")
 	for program, generate := range map[string][]string{
 		"hey.ts":   {"openapi-ts", "-i", "openapi.json", "-o", "api"},
@@ -80,7 +72,7 @@ func TestGenerated_TypeScript_SendsAndReadsRefusal(t *testing.T) {
 
 // The linter has no error of its default rules.
 func TestContract_Redocly_FindsNoError(t *testing.T) {
-	long(t)
+	need.Long(t)
 	need.Program(t, "npm")
 	dir := t.TempDir()
 	servertest.Write(t, dir+"/openapi.yaml", string(must.Have(os.ReadFile("../openapi.yaml"))))

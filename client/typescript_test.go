@@ -20,7 +20,7 @@ import (
 func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	need.Program(t, "npm")
 	root := t.TempDir()
-	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "ts", "../openapi.yaml", "../api/web/mailgate-countdown.d.ts")
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "ts", "../openapi.yaml", "../LICENSE", "../api/web/mailgate-countdown.js", "../api/web/mailgate-countdown.d.ts")
 	for _, file := range strings.Fields(string(must.Have(list.Output()))) { // without what was installed or built
 		to := filepath.Join(root, "client", file)
 		must.Have(0, os.MkdirAll(filepath.Dir(to), 0o700))
@@ -35,6 +35,12 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	run(t, dir, nil, "npm", "run", "build")
 	run(t, dir, nil, "node_modules/.bin/tsc", "--project", "test")
 
+	run(t, dir, nil, "npm", "pack", "--ignore-scripts")
+	installed := t.TempDir()
+	must.Have(0, os.WriteFile(filepath.Join(installed, "package.json"), []byte(`{"type":"module"}`), 0o600))
+	run(t, installed, nil, "npm", "install", "--foreground-scripts", "--offline", "--no-audit", "--no-fund", filepath.Join(dir, "mailgate-0.1.0.tgz"))
+	run(t, installed, nil, "node", "-e", installedPackage)
+
 	s := theServer()
 	mails := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(s.Mails(r.FormValue("to")))
@@ -45,6 +51,17 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 		"MODEL=" + must.Have(filepath.Abs("testdata/retries.json")),
 	}, "node", "--test", "test/client.test.mjs")
 }
+
+// installedPackage imports what another program does, and holds that nothing ran at the installation.
+const installedPackage = `
+const { Mailgate } = await import("mailgate");
+const { MailgateCountdown } = await import("mailgate/countdown"); // without elements, as on a server that renders
+const { default: about } = await import("mailgate/package.json", { with: { type: "json" } });
+if (!Mailgate || !MailgateCountdown || !about.license || !about.repository || !about.keywords.length) throw Error("incomplete");
+for (const script of ["preinstall", "install", "postinstall", "prepare"]) if (about.scripts[script]) throw Error(script);
+for (const file of ["LICENSE", "README.md", "react.d.ts", "vue.d.ts", "dist/countdown.d.ts"]) fs.statSync("node_modules/mailgate/" + file);
+if (fs.readdirSync("node_modules").filter((name) => !name.startsWith(".")).join() !== "mailgate") throw Error("it has dependencies");
+`
 
 func run(t *testing.T, dir string, environ []string, name string, args ...string) {
 	t.Helper()

@@ -44,3 +44,11 @@ func Missing(t testing.TB, what string) {
 	}
 	t.Skip(what)
 }
+
+// Long skips a test that takes minutes or fetches the tools of others, except in `make long`.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("MAILGATE_TEST_LONG") == "" {
+		t.Skip("make long runs it")
+	}
+}
