@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -22,7 +23,7 @@ func (s *Server) admit(to access) fiber.Handler {
 		if err := s.checkKey(c, r, to); err != nil {
 			return err
 		}
-		r.ctx = s.deadlines.From(s.alive, r.began)
+		r.ctx, r.cancel = context.WithDeadline(s.alive, r.began.Add(s.with.SendDeadline))
 		if err := s.enter(c, r, to); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type request struct {
 	client netip.Addr
 	live   *Live
 	ctx    context.Context // ends with Options.SendDeadline; nil until the request is admitted
+	cancel context.CancelFunc
 
 	shown     access // what the key that came with the request opens
 	shownName string
@@ -86,6 +87,9 @@ func (s *Server) begin(c *fiber.Ctx) *request {
 func (s *Server) finish(r *request) {
 	if r.keyless {
 		s.keyless.Leave()
+	}
+	if r.cancel != nil {
+		r.cancel()
 	}
 	r.held.Leave()
 	clear(r.attrs)

@@ -17,7 +17,6 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/share"
-	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/valyala/fasthttp"
 )
 
@@ -54,7 +53,6 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
-	deadlines    timeout.Group
 }
 
 // opsConnections are open at once at the listener of operations.
@@ -75,7 +73,6 @@ func New(o Options) (s *Server, err error) {
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	s.deadlines.Length = o.SendDeadline
 	s.metrics = newMetrics(o, func() int { return s.main.Connections() })
 	s.validate, s.reading = newValidate(), strict(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {

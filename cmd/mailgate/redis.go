@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -12,20 +13,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// openRedis opens Redis and warns of settings under which it would lose records. One
-// that does not answer yet is no reason not to start: /readyz says so until it does.
+// openRedis opens Redis and warns of settings under which it would lose records. One that does not
+// answer yet is no reason not to start: /readyz says so until it does. One with records of another
+// format is.
 func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.UniversalClient, error) {
 	redisx.LogTo(log)
-	client, err := redisx.Open(redisx.Options{URL: string(c.RedisURL), Timeout: c.RedisTimeout, Confirm: c.RedisConfirm, Log: log})
+	client, err := redisx.Open(redisx.Options{
+		URL: string(c.RedisURL), Timeout: c.RedisTimeout, Confirm: c.RedisConfirm, Format: recordFormat, Prefix: c.RedisPrefix, Log: log,
+	})
 	if err != nil {
 		return nil, c.Complain("redis-url", err.Error())
 	}
 	const lookTimeout = 2 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	warnings, err := redisx.Warnings(ctx, client, c.RedisConfirm)
+	var warnings []string
+	if err = client.Ping(ctx).Err(); err == nil {
+		warnings, err = redisx.Warnings(ctx, client, c.RedisConfirm)
+	}
 	for _, warning := range warnings {
 		log.Warn(warning)
+	}
+	if errors.Is(err, redisx.ErrFormat) {
+		return nil, errors.Join(c.Complain("redis-prefix", err.Error()+
+			"; run the version of mailgate that wrote them, or set another prefix and lose every send on record"), client.Close())
 	}
 	if err != nil {
 		log.Warn("Redis cannot be reached yet", "error", err)

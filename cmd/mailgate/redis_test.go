@@ -151,3 +151,17 @@ actions:
 		t.Errorf("%v, %v, %d keys, Redis denied %v", err, errDenied, len(keys), denied)
 	}
 }
+
+// A node does not share records with one that writes them in another format.
+func TestRedis_RecordsOfAnotherFormat_NotServed(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t), startRelay(t)
+	startServer(t, besideRedis(t, redis, relay.URL()))
+	if format, err := redis.Client().Get(context.Background(), "mailgate:format").Int(); err != nil || format != recordFormat {
+		t.Errorf("on record is the format %d, %v", format, err)
+	}
+	redis.Client().Set(context.Background(), "mailgate:format", recordFormat+1, 0)
+	says := "have another format: 2, and this program reads 1; run the version of mailgate that wrote them"
+	does(t, besideRedis(t, redis, relay.URL()), exitMisusage, says, "serve")
+	startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_PREFIX=another"))
+}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -18,26 +17,23 @@ var ErrSilent = errors.New("Redis did not answer in time")
 
 // deadline is the outer hook of a client: it ends each call in time, and explains errors.
 type deadline struct {
-	timeout.Group
+	timeout    time.Duration
+	format     *format
 	lookAround func(context.Context) // asks a Cluster anew for its masters, in the background
 }
 
-type deadlineKey struct{} // of a context inside a call
-
-// call is the context of the commands of one call, sent one after another.
-type call struct {
-	context.Context
-	began  time.Time
-	within context.Context // what its commands are given; nil before the first
-}
+type (
+	deadlineKey struct{} // of a context inside a command
+	beganKey    struct{} // of a context inside a call: when it began
+)
 
 // Call returns a context whose commands are one call: all of them together have one
-// Options.Timeout, which begins now. They are given this context itself, not one made from it.
+// Options.Timeout, which begins now.
 func Call(ctx context.Context) context.Context {
-	if _, ok := ctx.(*call); ok {
+	if ctx.Value(beganKey{}) != nil {
 		return ctx
 	}
-	return &call{Context: ctx, began: time.Now()}
+	return context.WithValue(ctx, beganKey{}, time.Now())
 }
 
 // DialHook implements redis.Hook.
@@ -46,26 +42,37 @@ func (d *deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook implements redis.Hook.
 func (d *deadline) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+		if inCommand(ctx) {
+			return next(ctx, cmd)
+		}
+		return d.within(ctx, func(ctx context.Context) error {
+			if err := d.format.check(ctx); err != nil {
+				return err
+			}
+			return next(ctx, cmd)
+		})
 	}
 }
 
-// ProcessPipelineHook implements redis.Hook.
+// ProcessPipelineHook implements redis.Hook. The client's pipeline carries scripts for which the
+// format was checked, and this check itself.
 func (d *deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if inCommand(ctx) {
+			return next(ctx, cmds)
+		}
 		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
 	}
 }
 
+// inCommand reports whether a command is part of another: of a handshake, or the check of the format.
+func inCommand(ctx context.Context) bool { return ctx.Value(deadlineKey{}) != nil }
+
 func (d *deadline) within(ctx context.Context, do func(context.Context) error) error {
-	if ctx.Value(deadlineKey{}) != nil { // a handshake inside a call
-		return do(ctx)
-	}
-	c := Call(ctx).(*call)
-	if c.within == nil {
-		c.within = context.WithValue(d.From(c.Context, c.began), deadlineKey{}, true)
-	}
-	ctx = c.within
+	ctx = Call(ctx)
+	end := ctx.Value(beganKey{}).(time.Time).Add(d.timeout)
+	ctx, cancel := context.WithDeadlineCause(context.WithValue(ctx, deadlineKey{}, true), end, ErrSilent)
+	defer cancel()
 	err := do(ctx)
 	if err == nil || err == redis.Nil {
 		return err
@@ -78,12 +85,12 @@ func (d *deadline) within(ctx context.Context, do func(context.Context) error) e
 
 func (d *deadline) explained(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrCircuitOpen) || errors.Is(err, errCrowded):
+	case saysWhy(err):
 		return err
 	case isReply(err):
 		return withoutArguments(err)
 	case endOf(ctx) == ErrSilent || timedOut(err) && ctx.Err() == nil:
-		return fmt.Errorf("%w (%s)", ErrSilent, d.Length)
+		return fmt.Errorf("%w (%s)", ErrSilent, d.timeout)
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
@@ -107,7 +114,17 @@ func isReply(err error) bool {
 
 // unanswered reports whether the error says that a server did not answer.
 func unanswered(err error) bool {
-	return err != nil && !isReply(err) && !errors.Is(err, ErrUnconfirmed) && !errors.Is(err, errCrowded)
+	return err != nil && !isReply(err) && (!saysWhy(err) || errors.Is(err, ErrCircuitOpen))
+}
+
+// saysWhy reports whether the error is one of this package's own.
+func saysWhy(err error) bool {
+	for _, own := range []error{ErrUnconfirmed, ErrCircuitOpen, ErrFormat, errCrowded} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	return false
 }
 
 func timedOut(err error) bool {
@@ -138,5 +155,5 @@ func withoutArguments(err error) error {
 // Undone reports whether the error proves that Redis was not asked.
 func Undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrCircuitOpen) || errors.Is(err, errCrowded)
+	return errors.As(err, &network) && network.Op == "dial" || saysWhy(err) && !errors.Is(err, ErrUnconfirmed)
 }

@@ -18,7 +18,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/timeout"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -28,7 +27,7 @@ const (
 	idleSize = 32 // of them are kept
 )
 
-// Options say where Redis is and how certain a write must be. All but Confirm are required.
+// Options say where Redis is and how certain a write must be. URL, Timeout and Log are required.
 type Options struct {
 	// URL names the servers:
 	//
@@ -44,6 +43,10 @@ type Options struct {
 	Timeout time.Duration
 	// Confirm is how many replicas must have what a Script wrote before it is answered.
 	Confirm int
+	// Format is the version of the form of all records under Prefix. If Redis has records of another
+	// version, every call is ErrFormat. 0 is not checked.
+	Format int
+	Prefix string
 	// Log receives a line when the circuit of a master opens or closes.
 	Log *slog.Logger
 }
@@ -64,7 +67,7 @@ func Open(o Options) (redis.UniversalClient, error) {
 	} else {
 		client = redis.NewClient(settings.Simple())
 	}
-	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, func(context.Context) {}})
+	client.AddHook(&deadline{o.Timeout, newFormat(client, o), func(context.Context) {}})
 	client.AddHook(newMaster(client, o))
 	return client, nil
 }
@@ -78,7 +81,7 @@ func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient
 		return client
 	}
 	client := redis.NewClusterClient(settings)
-	client.AddHook(&deadline{timeout.Group{Length: o.Timeout, Cause: ErrSilent}, client.ReloadState})
+	client.AddHook(&deadline{o.Timeout, newFormat(client, o), client.ReloadState})
 	return client
 }
 

@@ -166,35 +166,84 @@ func allEnd(t *testing.T, client redis.UniversalClient) {
 	calls.Wait()
 }
 
-// ends is a hook that notes what ends each command.
-type ends struct{ all []<-chan struct{} }
+// seen is a hook that notes the context of each command.
+type seen struct {
+	mu  sync.Mutex
+	all map[redis.Cmder]context.Context
+}
 
-func (e *ends) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (s *seen) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (e *ends) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *seen) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		e.all = append(e.all, ctx.Done())
+		s.mu.Lock()
+		s.all[cmd] = ctx
+		s.mu.Unlock()
 		return next(ctx, cmd)
 	}
 }
 
-func (e *ends) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (s *seen) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// The second command comes when later calls have begun.
 func TestCall_TwoCommands_HaveOneEnd(t *testing.T) {
-	client, seen := open(t, redisx.Options{URL: redistest.Alone(t).URL(), Timeout: patient}), &ends{}
+	client, seen := open(t, redisx.Options{URL: redistest.Alone(t).URL(), Timeout: patient}), &seen{all: map[redis.Cmder]context.Context{}}
 	client.AddHook(seen)
-	ping := func(ctx context.Context) <-chan struct{} {
-		must.OK(t, client.Ping(ctx).Err())
-		return seen.all[len(seen.all)-1]
+	end := func(ctx context.Context) time.Time {
+		cmd := client.Ping(ctx)
+		must.OK(t, cmd.Err())
+		end, _ := seen.all[cmd].Deadline()
+		return end
 	}
 	call := redisx.Call(ctx)
-	first := ping(call)
-	servertest.Eventually(t, "a later call to have an end of its own", func() bool { return ping(ctx) != first })
-	if ping(call) != first {
-		t.Error("the second command has another end")
+	if first, second := end(call), end(call); first.IsZero() || first != second {
+		t.Errorf("the ends are %v and %v", first, second)
+	}
+}
+
+// A trace, for example, is a value of a context.
+func TestCall_ValuesOfItsContext_ReachNoOtherCommand(t *testing.T) {
+	client, seen := open(t, redisx.Options{URL: redistest.Alone(t).URL(), Timeout: patient}), &seen{all: map[redis.Cmder]context.Context{}}
+	client.AddHook(seen)
+	type caller struct{}
+	var calls sync.WaitGroup
+	for i := range 50 {
+		calls.Go(func() { client.Echo(context.WithValue(ctx, caller{}, fmt.Sprint(i)), i) })
+	}
+	calls.Wait()
+	for cmd, ctx := range seen.all {
+		if cmd.Name() != "echo" {
+			continue
+		}
+		if of := ctx.Value(caller{}); of != fmt.Sprint(cmd.Args()[1]) {
+			t.Errorf("%v has the values of caller %v", cmd.Args(), of)
+		}
+	}
+}
+
+// Programs of two formats do not share records, also where Redis was away when one started.
+func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	with := func(format int, prefix string) redis.UniversalClient {
+		return open(t, redisx.Options{URL: server.URL(), Timeout: patient, Format: format, Prefix: prefix})
+	}
+	first, next := with(1, "mailgate"), with(2, "mailgate")
+	answers(t, first, "key")
+	server.Kill()
+	if _, err := run(next, "key"); err == nil || errors.Is(err, redisx.ErrFormat) {
+		t.Errorf("without Redis: %v", err)
+	}
+	server.Restart()
+	for range 2 {
+		if _, err := run(next, "key"); !errors.Is(err, redisx.ErrFormat) || !redisx.Undone(err) {
+			t.Errorf("another format: %v", err)
+		}
+	}
+	for name, client := range map[string]redis.UniversalClient{"running": first, "new": with(1, "mailgate"), "another prefix": with(2, "staging")} {
+		if _, err := run(client, "key"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

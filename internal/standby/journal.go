@@ -52,14 +52,18 @@ type journal struct {
 // some 500 bytes.
 const maxOperations = 500_000
 
-var errFull = errors.New("the journal is full")
+var (
+	errFull    = errors.New("the journal is full")
+	errDamaged = errors.New("the journal is damaged")
+)
 
 // load reads all from disk.
-func (j *journal) load(ctx context.Context) error {
-	return j.table.Each(ctx, func(row string, stored []byte) bool {
+func (j *journal) load(ctx context.Context) (damaged error) {
+	err := j.table.Each(ctx, func(row string, stored []byte) bool {
 		part, rest, _ := strings.Cut(row, "\x00")
 		if len(rest) < len(throttle.ID{}) || len(stored) < 17 {
-			return true
+			damaged = errDamaged
+			return false
 		}
 		id, key := throttle.ID([]byte(rest[:8])), rest[8:]
 		o := operation{kind: kind(stored[0]), a: throttle.Admission{ID: id, At: int64(binary.BigEndian.Uint64(stored[1:]))}}
@@ -67,6 +71,7 @@ func (j *journal) load(ctx context.Context) error {
 		j.keep(recordKey{part, key}, o)
 		return true
 	})
+	return errors.Join(err, damaged)
 }
 
 // put writes an operation to disk and then to memory, and replaces one of the same id.

@@ -41,12 +41,22 @@ func TestJournal_Full_Refuses(t *testing.T) {
 
 func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
 	j := openJournal(t)
-	s := &Standby{o: Options{Clock: NewClock()}, journal: j, work: t.Context()}
+	s := &Standby{o: Options{Clock: NewClock()}, journal: j, locks: newLocks(), work: t.Context()}
 	now := s.o.Clock.Now()
 	for _, until := range []int64{now - 1, now, now + 60_000} {
 		must.OK(t, j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(until)))
 	}
 	if s.sweep(); j.size() != 1 {
 		t.Errorf("%d operations are left, want 1", j.size())
+	}
+}
+
+// A row that no put wrote is not passed over: it may be an admission that Redis lacks.
+func TestLoad_DamagedRow_Fails(t *testing.T) {
+	j := openJournal(t)
+	must.OK(t, j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(forever)))
+	must.OK(t, j.table.Update(t.Context(), "mailbox\x00short", func([]byte, int64) ([]byte, int64) { return []byte("row"), forever }))
+	if err := j.load(t.Context()); !errors.Is(err, errDamaged) {
+		t.Errorf("%v", err)
 	}
 }

@@ -41,7 +41,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 		r, err = h.alone(ctx, key, op)
 		return err
 	})
-	if err == nil && unheard && op.Step == throttle.StepTake && !r.Done {
+	if unheard && op.Step == throttle.StepTake && (err == nil && !r.Done || errors.Is(err, throttle.ErrUnchanged)) {
 		err = errUnheard
 	}
 	if err != nil && op.Step == throttle.StepRelease && (op.Repeatable() || errors.Is(err, throttle.ErrUnchanged)) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
@@ -168,6 +169,37 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	if s := n.State(); s.Journal != 1 || s.Since == 0 {
 		t.Errorf("before the worker runs: %+v", s)
 	}
+}
+
+// A call ends with its context also while another one syncs the journal of its key.
+func TestTake_JournalIsSynced_WaitsWithinItsContext(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
+	away(t, server, n)
+	n.admit(t, "alice", true)
+	proxy.DropReplies(1, "alice")
+	server.Restart()
+	servertest.Eventually(t, "Redis to be back", func() bool { return n.State().Away == 0 })
+	first := make(chan error, 1)
+	go func() {
+		_, err := n.mailbox.Take(context.Background(), "alice")
+		first <- err
+	}()
+	servertest.Eventually(t, "the journal to be sent", func() bool { return proxy.Lost() > 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := n.mailbox.Take(ctx, "alice")
+	unavailable(t, err)
+	if !errors.Is(err, throttle.ErrUnchanged) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	select {
+	case err := <-first:
+		t.Errorf("it waited for the other call, which ended with %v", err)
+	default:
+	}
+	<-first
 }
 
 // tellOnce has Redis told of what a node does alone, while the first reply to a script is lost.

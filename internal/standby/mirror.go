@@ -31,16 +31,12 @@ var errIncomplete = errors.New("the node's own records lack admissions that stil
 // records are only too strict. It has a context of its own, as a send does not depend on it.
 func (m *mirror) write(until int64, write func(ctx context.Context) error) {
 	if m.late.Load() >= maxLate {
+		m.count(until)
 		m.lacks(until, errors.New("too many earlier writes have not ended"))
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := write(context.Background()); err != nil {
-			m.lacks(until, err)
-		}
-	}()
+	done := make(chan error, 1)
+	go func() { done <- write(context.Background()) }()
 	wait := patience
 	if m.late.Load() > 0 { // a send that is charged to several rules waits once
 		wait = 0
@@ -48,13 +44,27 @@ func (m *mirror) write(until int64, write func(ctx context.Context) error) {
 	enough := time.NewTimer(wait)
 	defer enough.Stop()
 	select {
-	case <-done:
-	case <-enough.C:
-		m.late.Add(1)
-		if until > 0 {
-			m.unrecorded.Add(1)
+	case err := <-done:
+		if err != nil {
+			m.count(until)
+			m.lacks(until, err)
 		}
-		go func() { <-done; m.late.Add(-1) }()
+	case <-enough.C:
+		m.count(until)
+		m.late.Add(1)
+		go func() {
+			if err := <-done; err != nil {
+				m.lacks(until, err)
+			}
+			m.late.Add(-1)
+		}()
+	}
+}
+
+// count counts a decision that the records lack, or took late.
+func (m *mirror) count(until int64) {
+	if until > 0 {
+		m.unrecorded.Add(1)
 	}
 }
 
@@ -63,7 +73,6 @@ func (m *mirror) lacks(until int64, cause error) {
 	if until == 0 {
 		return
 	}
-	m.unrecorded.Add(1)
 	before := m.incomplete.Load()
 	for until > before && !m.incomplete.CompareAndSwap(before, until) {
 		before = m.incomplete.Load()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -86,4 +87,18 @@ func TestMirror_Hangs_SendsContinue(t *testing.T) {
 	_, err := n.mailbox.Take(t.Context(), "other")
 	unavailable(t, err)
 	close(taken)
+}
+
+// An admission that is recorded late and then not at all is counted once.
+func TestMirror_LateAndFailed_CountedOnce(t *testing.T) {
+	n := start(t, redistest.Alone(t).URL())
+	d, taken := n.onFaultyDisk(t), make(chan struct{})
+	d.hangs.Store(&taken)
+	d.fails.Store(true)
+	n.admit(t, "alice", false)
+	close(taken)
+	servertest.Eventually(t, "the write to fail", func() bool { return n.log.count("not be recorded") == 1 })
+	if s := n.State(); s.Unrecorded != 1 {
+		t.Errorf("%d are unrecorded, want 1", s.Unrecorded)
+	}
 }

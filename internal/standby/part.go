@@ -25,7 +25,7 @@ type part struct {
 var (
 	errNotSynced = errors.New("the journal of this record is not synced to Redis yet")
 	errAlone     = errors.New("Redis is away, and a node cannot do this alone")
-	errUnheard   = errors.New("Redis may have charged it before this node refused it")
+	errUnheard   = errors.New("Redis may have charged it, and did not say so")
 	errAgain     = errors.New("the master has changed its state")
 )
 
@@ -62,6 +62,7 @@ func (p *part) decideAlone(ctx context.Context, m *prober.Master, key string, al
 		if m.State() != prober.Away {
 			return errAgain
 		}
+		p.noteOutage()
 		if p.mirrored {
 			if err := p.mirror.complete(); err != nil {
 				return err
@@ -73,9 +74,11 @@ func (p *part) decideAlone(ctx context.Context, m *prober.Master, key string, al
 
 // locked calls do with the record's lock held, and patience for the node's own disk.
 func (p *part) locked(ctx context.Context, key string, do func(context.Context) error) error {
-	lock := p.lock(p.keyOf(key))
-	lock.Lock()
-	defer lock.Unlock()
+	unlock, err := p.locks.lock(ctx, p.keyOf(key), exclusive)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return do(ctx)
@@ -90,14 +93,15 @@ func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string,
 			return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 		}
 	}
-	lock := p.lock(k)
-	lock.RLock()
-	defer lock.RUnlock()
+	unlock, err := p.locks.lock(ctx, k, sharing)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if p.journal.has(k) || m.State() == prober.Away {
 		return errAgain
 	}
-	err := together()
-	if err == nil {
+	if err = together(); err == nil {
 		m.Heard()
 	}
 	return err
@@ -110,9 +114,11 @@ const atOnce = 128
 // apply are dropped, or they would keep the node degraded.
 func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	k := p.keyOf(key)
-	lock := p.lock(k)
-	lock.Lock()
-	defer lock.Unlock()
+	unlock, err := p.locks.lock(ctx, k, exclusive)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSynced, err)
+	}
+	defer unlock()
 	if m.State() == prober.Away {
 		return errAgain
 	}
@@ -120,7 +126,7 @@ func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	if len(some) == 0 {
 		return nil
 	}
-	err := p.apply(ctx, key, some)
+	err = p.apply(ctx, key, some)
 	if errors.Is(err, redisx.ErrType) {
 		p.o.Log.Error("journal operations dropped: Redis cannot apply them", "records", p.name, "operations", len(some), "cause", err)
 		_ = p.journal.forget(ctx, k, some...)

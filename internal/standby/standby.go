@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -40,15 +39,12 @@ type Standby struct {
 	journal *journal
 	mirror  *mirror
 	parts   sync.Map // *part by name
-	locks   [1024]sync.RWMutex
-	seed    maphash.Seed
+	locks   *locks
 
 	admitted atomic.Uint64
 
-	mu     sync.Mutex
-	state  state
-	outage State     // as it was when the outage began
-	began  time.Time // of the outage
+	mu     sync.Mutex             // held while outage changes
+	outage atomic.Pointer[outage] // nil while Redis decides, and lacks nothing
 
 	work       context.Context // ends with Close
 	stop       context.CancelFunc
@@ -59,7 +55,7 @@ const forever = 1<<63 - 1
 
 // New reads the journal that an earlier process has left.
 func New(o Options) (*Standby, error) {
-	s := &Standby{o: o, prober: prober.New(o.Client, o.Prefix, o.Timeout), seed: maphash.MakeSeed()}
+	s := &Standby{o: o, prober: prober.New(o.Client, o.Prefix, o.Timeout), locks: newLocks()}
 	s.work, s.stop = context.WithCancel(context.Background())
 	s.mirror = &mirror{now: o.Clock.Now, log: o.Log}
 	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, records: map[recordKey]map[throttle.ID]operation{}}
@@ -68,7 +64,7 @@ func New(o Options) (*Standby, error) {
 		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)
 	}
 	if left := s.journal.size(); left > 0 {
-		s.begin(returning)
+		s.beginOutage()
 		o.Log.Warn("the journal of an earlier process is not synced to Redis yet", "operations", left)
 	}
 	return s, nil
@@ -97,27 +93,6 @@ func (s *Standby) Close(ctx context.Context) {
 	}
 }
 
-// state says who decides.
-type state int
-
-const (
-	connected state = iota // Redis
-	alone                  // the node, about the keys of masters that are away
-	returning              // Redis, about each key whose entries are synced
-)
-
-// next returns the state that follows: away says that a master is, drained that the journal is
-// synced.
-func (s state) next(away, drained bool) state {
-	switch {
-	case away:
-		return alone
-	case s == connected || drained:
-		return connected
-	}
-	return returning
-}
-
 // State is what metrics and health checks show.
 type State struct {
 	Since      int64  // since when the node is alone or returning, by Redis's clock; 0 if it is not
@@ -130,54 +105,57 @@ type State struct {
 
 // State returns the state of all masters together.
 func (s *Standby) State() State {
-	now := s.observe(false)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != connected {
-		now.Since = s.outage.Since
-	}
-	return now
-}
-
-// observe moves the node to the state of its masters, and logs where an outage begins and ends.
-func (s *Standby) observe(drained bool) State {
 	now := State{
 		Journal: s.journal.size(), Admitted: s.admitted.Load(),
 		Unrecorded: s.mirror.unrecorded.Load(), Late: s.prober.Late(),
 	}
+	for _, m := range s.prober.Masters() {
+		if m.State() == prober.Away {
+			now.Away++
+		}
+	}
+	if o := s.outage.Load(); o != nil {
+		now.Since = o.since
+	}
+	return now
+}
+
+// outage is the time from when a master is away until Redis has what the node decided alone.
+type outage struct {
+	since    int64 // by Redis's clock
+	began    time.Time
+	admitted uint64 // before it
+}
+
+// beginOutage notes that an outage begins.
+func (s *Standby) beginOutage() {
+	s.outage.Store(&outage{s.o.Clock.Now(), time.Now(), s.admitted.Load()})
+}
+
+// noteOutage notes and logs where an outage begins or ends.
+func (s *Standby) noteOutage() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var lost *prober.Master
 	for _, m := range s.prober.Masters() {
 		if m.State() == prober.Away {
 			lost = m
-			now.Away++
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	from := s.state
-	s.state = from.next(lost != nil, drained)
+	o := s.outage.Load()
 	switch {
-	case from == connected && s.state == alone:
-		s.begin(alone)
+	case o == nil && lost != nil:
+		s.beginOutage()
 		log := s.o.Log
 		if lost.Address != "" { // as in a Cluster
 			log = log.With("master", lost.Address)
 		}
 		log.Warn("Redis is away: this node uses its own records", "cause", lost.Cause())
-	case from != connected && s.state == connected:
-		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
-			"admitted", now.Admitted-s.outage.Admitted)
+	case o != nil && lost == nil && len(s.waiting()) == 0:
+		s.outage.Store(nil)
+		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(o.began).Round(time.Millisecond).String(),
+			"admitted", s.admitted.Load()-o.admitted)
 	}
-	if s.state == connected {
-		s.outage.Admitted = now.Admitted // sends may be admitted alone before observe sees the outage
-	}
-	return now
-}
-
-// begin notes when an outage began.
-func (s *Standby) begin(in state) {
-	s.state, s.began = in, time.Now()
-	s.outage.Since = s.o.Clock.Now()
 }
 
 // Ready returns an error if the node cannot decide now: a master does not take a write, or is away
@@ -205,10 +183,4 @@ func (s *Standby) Ready(ctx context.Context) error {
 		return throttle.Unavailable("continuing alone", err)
 	}
 	return nil
-}
-
-// lock returns the lock of a record. It is held for reading while Redis decides, and for writing
-// while the node decides alone or syncs, so no two of these overlap on a record.
-func (s *Standby) lock(k recordKey) *sync.RWMutex {
-	return &s.locks[maphash.Comparable(s.seed, k)%uint64(len(s.locks))]
 }

@@ -27,7 +27,7 @@ func (s *Standby) run() {
 	defer ticker.Stop()
 	for s.work.Err() == nil {
 		s.syncAll()
-		s.observe(len(s.waiting()) == 0)
+		s.noteOutage()
 		due := time.Since(swept) >= sweepEvery
 		if due {
 			swept = time.Now()
@@ -103,10 +103,12 @@ func (s *Standby) sweep() {
 		if len(s.journal.some(k, 1, now)) == 0 {
 			continue
 		}
-		lock := s.lock(k)
-		lock.Lock()
+		unlock, err := s.locks.lock(s.work, k, exclusive)
+		if err != nil {
+			return
+		}
 		_ = s.journal.forget(s.work, k, s.journal.some(k, atOnce, now)...)
-		lock.Unlock()
+		unlock()
 	}
 }
 
