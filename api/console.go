@@ -18,15 +18,23 @@ const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 
 // consolePage returns the operators' page. It is public: it requests its data with the operator's
 // key, which stays in the browser.
-func consolePage(withoutKey bool) ([]byte, error) {
+func (s *Server) consolePage() ([]byte, error) {
 	page, err := fs.ReadFile(web.FS(), "console.html")
 	if err != nil {
 		return nil, fmt.Errorf("api: reading the console: %w", err)
 	}
-	if withoutKey {
+	if s.with.APIKeys.IsZero() && s.with.AdminKeys.IsZero() {
 		page = bytes.Replace(page, []byte(`content="asked-for"`), []byte(`content="none"`), 1)
 	}
-	return page, nil
+	return s.linked(page), nil
+}
+
+// linked returns a page with links to the pages of the fallback, if there is one.
+func (s *Server) linked(page []byte) []byte {
+	if s.with.Fallback != nil {
+		return web.LinkDev(page)
+	}
+	return page
 }
 
 // showConsole answers with the page itself.

@@ -36,5 +36,6 @@ func (s *Server) showDocs(c *fiber.Ctx) error {
 		return err
 	}
 	set(c, "Content-Security-Policy", consolePolicy)
+	isolate(c)
 	return respondRaw(c, "text/html; charset=utf-8", body)
 }

@@ -93,7 +93,9 @@ func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	}
 	got := r.do("GET", "/docs", "", "")
 	got.is(t, 200, "")
-	got.carries(t, map[string]string{"Content-Security-Policy": r.do("GET", "/admin", "", "").header.Get("Content-Security-Policy")})
+	for _, name := range []string{"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Referrer-Policy"} {
+		got.carries(t, map[string]string{name: r.do("GET", "/admin", "", "").header.Get(name)})
+	}
 	for path := range theContract.doc.at("paths").members() {
 		got.contains(t, path)
 	}

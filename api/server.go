@@ -62,10 +62,13 @@ const opsConnections = 128
 func New(o Options) (s *Server, err error) {
 	s = &Server{
 		with: o, began: o.Now(), callers: newCallers(o.APIKeys, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
-		docs:         sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
+	s.docs = sync.OnceValues(func() ([]byte, error) {
+		page, err := web.Docs(o.OpenAPI, o.Version)
+		return s.linked(page), err
+	})
 	s.keyless.Most = keylessShare(o)
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
@@ -75,7 +78,7 @@ func New(o Options) (s *Server, err error) {
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.metrics = newMetrics(o, func() int { return s.main.Connections() })
 	s.validate, s.reading = newValidate(), strict(s.with.Identity)
-	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
+	if s.console, err = s.consolePage(); err != nil {
 		return nil, err
 	}
 	s.delivery = delivery.New(delivery.Options{

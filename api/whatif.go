@@ -36,8 +36,7 @@ func (b *whatIfBody) check(_ *Server, _ *request, wrong []fieldProblem) []fieldP
 	return wrong
 }
 
-// trial is what other tiers would have refused of the sends on record. Its mailboxes have no
-// names.
+// trial is what other tiers would have refused of the sends on record.
 type trial struct {
 	Tiers     string      `json:"tiers"`
 	Mailboxes int         `json:"mailboxes"` // read
@@ -70,6 +69,7 @@ type triedTier struct {
 // triedMailbox is the recorded sends of one mailbox, and those that other tiers would have
 // refused.
 type triedMailbox struct {
+	Email   string         `json:"email"`
 	Sends   []string       `json:"sends"`
 	Refused []triedRefusal `json:"refused"`
 }
@@ -114,14 +114,14 @@ func (t *trial) survey(ctx context.Context, mailboxes *throttle.Limiter, shown s
 		if err != nil {
 			return err
 		}
-		one := tried(h, t.policy.Replay(h))
+		one := tried(shown, h, t.policy.Replay(h))
 		t.Mailbox = &one
 	}
 	within, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
-	err = mailboxes.Each(within, func(h throttle.History) bool {
+	err = mailboxes.Each(within, func(mailbox string, h throttle.History) bool {
 		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
-			t.replay(h)
+			t.replay(mailbox, h)
 		}
 		return t.Complete
 	})
@@ -133,7 +133,7 @@ func (t *trial) survey(ctx context.Context, mailboxes *throttle.Limiter, shown s
 }
 
 // replay adds one mailbox.
-func (t *trial) replay(h throttle.History) {
+func (t *trial) replay(mailbox string, h throttle.History) {
 	refused := t.policy.Replay(h)
 	for _, v := range refused {
 		for i := range t.Limits {
@@ -147,23 +147,23 @@ func (t *trial) replay(h throttle.History) {
 	t.Refused += len(refused)
 	if len(refused) > 0 {
 		t.Affected++
-		t.keepWorst(h, refused)
+		t.keepWorst(mailbox, h, refused)
 	}
 }
 
 // keepWorst keeps a mailbox among those with the most refusals.
-func (t *trial) keepWorst(h throttle.History, refused []throttle.Verdict) {
+func (t *trial) keepWorst(mailbox string, h throttle.History, refused []throttle.Verdict) {
 	if len(t.Worst) == worstShown && len(refused) <= len(t.Worst[worstShown-1].Refused) {
 		return
 	}
-	t.Worst = append(t.Worst, tried(h, refused))
+	t.Worst = append(t.Worst, tried(mailbox, h, refused))
 	slices.SortStableFunc(t.Worst, func(a, b triedMailbox) int { return len(b.Refused) - len(a.Refused) })
 	t.Worst = t.Worst[:min(len(t.Worst), worstShown)]
 }
 
 // tried describes a history and the verdicts that refuse some of its sends.
-func tried(h throttle.History, refused []throttle.Verdict) triedMailbox {
-	one := triedMailbox{Sends: []string{}, Refused: []triedRefusal{}}
+func tried(mailbox string, h throttle.History, refused []throttle.Verdict) triedMailbox {
+	one := triedMailbox{Email: mailbox, Sends: []string{}, Refused: []triedRefusal{}}
 	for _, send := range h {
 		one.Sends = append(one.Sends, wire.Time(send.At))
 	}

@@ -13,9 +13,9 @@ type Home interface {
 	// the error is [ErrUnchanged].
 	Do(ctx context.Context, key string, op Op) (Reply, error)
 
-	// Each visits the states that have not expired, in any order, with the time by the home's
-	// clock, until visit returns false. The states must not be modified.
-	Each(ctx context.Context, visit func(state []byte, now int64) bool) error
+	// Each visits the keys and states that have not expired, in any order, with the time by the
+	// home's clock, until visit returns false. The states must not be modified.
+	Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error
 }
 
 // Step is what an Op does.

@@ -18,19 +18,30 @@ export const post = (path, body = {}, headers = {}) =>
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// watchMails calls back with the list of emails, newest first, and those that arrived since
-// the last call: at the start, at each arrival and every few seconds. Where the newest id is
-// lower than before, mailgate dev was restarted, and all of them are new.
+// which identifies an email: after a restart, mailgate dev counts from 1 again.
+export const which = (mail) => `${mail.id} ${mail.received_ms}`;
+
+const longest = 20_000; // milliseconds; mailgate dev answers after 15 s, with or without an email
+
+// watchMails calls back with the list of emails, newest first, and those that were in no list
+// before: at the start, at each arrival and every few seconds. While there is no answer, the page
+// says so and counts nothing.
 export async function watchMails(callBack) {
-  let known = -1;
+  let known; // all emails that were ever in the list
+  let after = "";
   for (;;) {
     try {
-      const response = await fetch(known < 0 ? "/demo/mails" : `/demo/mails?after=${known}`);
+      const response = await fetch(`/demo/mails${after}`, { signal: AbortSignal.timeout(longest) });
       const { mails, newest } = await response.json();
-      const since = newest < known ? 0 : known;
-      callBack(mails, known < 0 ? [] : mails.filter((mail) => mail.id > since));
-      known = newest;
+      const arrived = known ? mails.filter((mail) => !known.has(which(mail))) : [];
+      document.getElementById("lost").hidden = true;
+      callBack(mails, arrived);
+      known = new Set([...known ?? [], ...mails.map(which)]);
+      after = `?after=${newest}`;
     } catch {
+      after = ""; // the next answer may come from another process
+      document.getElementById("lost").hidden = false;
+      document.getElementById("badge").hidden = true;
       await pause(2000);
     }
   }

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -54,14 +55,35 @@ var stopBrowser = func() {}
 func TestMain(m *testing.M) {
 	code := m.Run()
 	stopBrowser()
+	stopFirefox()
 	os.Exit(code)
+}
+
+// A driver does in one tab of a browser what a visitor does.
+type driver interface {
+	visit(url string) error
+	reload() error
+	click(selector string) error
+	press(keys string) error
+	// evaluate returns the text that an expression in the page has or promises.
+	evaluate(expression string) (string, error)
+}
+
+// An opener opens a tab of a new visitor.
+type opener func(t *testing.T, scripts ...string) *tab
+
+// inEachBrowser runs a flow in Chromium and in Firefox.
+func inEachBrowser(t *testing.T, flow func(t *testing.T, newVisitor opener)) {
+	t.Run("chromium", func(t *testing.T) { flow(t, newVisitor) })
+	t.Run("firefox", func(t *testing.T) { flow(t, newFirefoxVisitor) })
 }
 
 // A tab is one page of a visitor. A complaint of the browser, such as one about the page's
 // policy, fails the test, unless it was expected.
 type tab struct {
+	driver
 	t   *testing.T
-	ctx context.Context
+	ctx context.Context // of chromedp; nil in Firefox
 
 	mu         sync.Mutex
 	complaints []string
@@ -87,38 +109,65 @@ func openTab(t *testing.T, parent context.Context, scripts []string, options ...
 	t.Cleanup(stop)
 	ctx, stop = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(stop)
-	tb := &tab{t: t, ctx: ctx}
+	tb := &tab{t: t, ctx: ctx, driver: chromium{ctx}}
 	if err := chromedp.Listen(ctx, tb.hear); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
 	for _, script := range scripts {
 		call(tb, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	}
-	t.Cleanup(func() {
+	tb.checkComplaints()
+	return tb
+}
+
+// A chromium is the driver of a tab in Chromium.
+type chromium struct{ ctx context.Context }
+
+func (c chromium) visit(url string) error { return chromedp.Do(c.ctx, chromedp.Navigate(url)) }
+func (c chromium) reload() error          { return chromedp.Do(c.ctx, chromedp.Reload()) }
+func (c chromium) press(keys string) error {
+	return chromedp.Do(c.ctx, chromedp.KeyEvent(keys))
+}
+func (c chromium) click(selector string) error {
+	return chromedp.Do(c.ctx, chromedp.Click(chromedp.CSS(selector)))
+}
+func (c chromium) evaluate(expression string) (string, error) {
+	return chromedp.Run(c.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+}
+
+// inFirefox reports whether the tab is one of Firefox, where colours, networks and pictures are not tested.
+func (tb *tab) inFirefox() bool { return tb.ctx == nil }
+
+// checkComplaints fails the test at its end if the browser has complained.
+func (tb *tab) checkComplaints() {
+	tb.t.Cleanup(func() {
 		tb.mu.Lock()
 		defer tb.mu.Unlock()
 		for _, complaint := range tb.complaints {
-			t.Errorf("the browser complained: %s", complaint)
+			tb.t.Errorf("the browser complained: %s", complaint)
 		}
 	})
-	return tb
+}
+
+func (tb *tab) complain(text string) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	tb.complaints = append(tb.complaints, text)
 }
 
 var refusal = regexp.MustCompile(`responded with a status of (401|422|429|503)`)
 
 func (tb *tab) hear(event any) {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
 	switch event := event.(type) {
 	case *runtime.EventExceptionThrown:
-		tb.complaints = append(tb.complaints, "exception: "+event.ExceptionDetails.Text)
+		tb.complain("exception: " + event.ExceptionDetails.Text)
 	case *runtime.EventConsoleAPICalled:
-		tb.complaints = append(tb.complaints, fmt.Sprintf("console.%s", event.Type))
+		tb.complain(fmt.Sprintf("console.%s", event.Type))
 	case *log.EventEntryAdded:
 		if refusal.MatchString(event.Entry.Text) {
 			return // the browser reports each answer that is an error
 		}
-		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
+		tb.complain(fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
 	}
 }
 
@@ -139,21 +188,21 @@ func (tb *tab) complains(texts ...string) {
 	})
 }
 
-// do takes steps in the browser.
-func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+// must ends the test if a step failed.
+func (tb *tab) must(err error) {
 	tb.t.Helper()
-	if err := chromedp.Do(tb.ctx, steps...); err != nil {
+	if err != nil {
 		tb.t.Fatal(err)
 	}
 }
 
-func (tb *tab) visit(url string)      { tb.t.Helper(); tb.do(chromedp.Navigate(url)) }
-func (tb *tab) reload()               { tb.t.Helper(); tb.do(chromedp.Reload()) }
-func (tb *tab) click(selector string) { tb.t.Helper(); tb.do(chromedp.Click(chromedp.CSS(selector))) }
+func (tb *tab) visit(url string)      { tb.t.Helper(); tb.must(tb.driver.visit(url)) }
+func (tb *tab) reload()               { tb.t.Helper(); tb.must(tb.driver.reload()) }
+func (tb *tab) click(selector string) { tb.t.Helper(); tb.must(tb.driver.click(selector)) }
 func (tb *tab) press(keys ...string) {
 	tb.t.Helper()
 	for _, key := range keys {
-		tb.do(chromedp.KeyEvent(key))
+		tb.must(tb.driver.press(key))
 	}
 }
 
@@ -170,18 +219,19 @@ func (tb *tab) enters(id, text string) { tb.t.Helper(); tb.types(id, text); tb.p
 // run runs a script in the page.
 func (tb *tab) run(script string) {
 	tb.t.Helper()
-	tb.do(chromedp.Evaluate[chromedp.Void]("void (" + script + ")"))
+	get[any](tb, "void ("+script+")")
 }
 
 // betweenPages is the error where there is no page to ask.
-var betweenPages = regexp.MustCompile("navigated|Cannot find (default execution )?context")
+var betweenPages = regexp.MustCompile("navigated|Cannot find (default execution )?context|destroyed before|no such frame|Browsing context got discarded")
 
 // get returns the value of an expression in the page.
-func get[T any](tb *tab, expression string) T {
+func get[T any](tb *tab, expression string) (value T) {
 	tb.t.Helper()
 	for {
-		value, err := chromedp.Run(tb.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+		text, err := tb.evaluate("Promise.resolve(" + expression + ").then((value) => JSON.stringify(value) ?? null + '')")
 		if err == nil {
+			tb.must(json.Unmarshal([]byte(text), &value))
 			return value
 		}
 		if !betweenPages.MatchString(err.Error()) {
@@ -242,6 +292,10 @@ func (tb *tab) hasFocus(id string) { tb.t.Helper(); tb.is("document.activeElemen
 // size sets the size of the window; a narrow one is a phone's.
 func (tb *tab) size(width, height int64) {
 	tb.t.Helper()
+	if page, ok := tb.driver.(*firefoxTab); ok {
+		tb.must(page.size(width, height))
+		return
+	}
 	call(tb, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
 	})
@@ -265,7 +319,7 @@ func (tb *tab) offline(away bool) {
 // back goes back as the browser's button does, to a page with this expression.
 func (tb *tab) back(arrived string) {
 	tb.t.Helper()
-	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")) // the page may go before it answers
+	tb.evaluate("void history.back(), ''") // the page may go before it answers
 	tb.isTrue(`document.readyState === "complete" && !!(` + arrived + `)`)
 }
 

@@ -2,9 +2,10 @@
 
 import { busy } from "./busy.js";
 import { announce, ask, errorText, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
-import { stopWatching, watchFigures } from "./console_figures.js";
-import { hideMailbox, lookUp } from "./console_mailbox.js";
+import { clearFigures, watchFigures } from "./console_figures.js";
+import { hideMailbox, lookUp, namedMailbox, unnameMailbox } from "./console_mailbox.js";
 import { hideTrial } from "./console_trial.js";
+import { handedOver } from "./handover.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -13,17 +14,22 @@ function enter() {
   at("signed-in").hidden = false;
   at("sign-out").hidden = !isAskedFor;
   watchFigures();
-  const email = new URLSearchParams(location.search).get("email") ?? "";
-  if (email !== "") {
-    history.replaceState(null, "", location.pathname); // the next operator does not see it
+  openNamed();
+}
+
+// openNamed opens the mailbox that the page's address names, after a reload or by a link.
+function openNamed() {
+  const email = namedMailbox();
+  if (email !== "" && !at("signed-in").hidden) {
     at("email").value = email;
     lookUp(email);
   }
 }
+addEventListener("hashchange", openNamed);
 
 // leave forgets the key and everything shown with it.
 function leave(why = "") {
-  stopWatching();
+  clearFigures();
   hideMailbox();
   hideTrial();
   forgetKey();
@@ -59,13 +65,17 @@ at("sign-in").addEventListener("submit", (event) => {
 });
 at("sign-out").addEventListener("click", () => {
   leave();
+  unnameMailbox();
   announce("Signed out.");
 });
-addEventListener("mailgate-unauthorized", () => leave("This key is no longer valid."));
+addEventListener("mailgate-unauthorized", () => {
+  leave("This key is no longer valid.");
+  unnameMailbox();
+});
 
-if (location.hash.startsWith("#key=")) { // the link from mailgate dev
-  keepKey(location.hash.slice(5));
-  history.replaceState(null, "", location.pathname + location.search);
+const keys = await handedOver();
+if (keys) {
+  keepKey(keys.admin);
 }
 if (!isAskedFor || key() !== "") {
   enter();

@@ -2,21 +2,32 @@
 
 import { ask, errorText } from "./console_ask.js";
 import { tableRow } from "./console_table.js";
+import { moment } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 const interval = 2000; // milliseconds between requests
 let timer = 0;
 let round = 0;
 
-// watchFigures polls until stopWatching.
+// watchFigures polls until clearFigures.
 export function watchFigures() {
-  stopWatching();
+  clearFigures();
   poll(++round);
 }
 
-export function stopWatching() {
+// clearFigures stops, and leaves nothing in the page for who opens it next.
+export function clearFigures() {
   round++;
   clearTimeout(timer);
+  for (const name of ["sent", "refused"]) {
+    at(`${name}-rate`).textContent = at(`${name}-peak`).textContent = "";
+    at(`${name}-chart`).replaceChildren();
+    at(`${name}-chart`).removeAttribute("aria-label");
+  }
+  for (const id of ["numbers", "refusals", "since", "store-pill", "relay-pill"]) {
+    at(id).replaceChildren();
+  }
+  showNote("");
 }
 
 async function poll(mine) {
@@ -24,11 +35,13 @@ async function poll(mine) {
   if (mine !== round) {
     return;
   }
-  if (answer) {
-    showNote(answer.status === 200 ? "" : `${errorText(answer)} These figures are out of date.`);
-  }
   if (answer?.status === 200) {
+    showNote("");
     showFigures(answer.body);
+    at("signed-in").classList.remove("away");
+  } else if (answer) {
+    showNote(`${answer.status === 0 ? "Disconnected, retrying." : errorText(answer)} These figures are out of date.`);
+    at("signed-in").classList.add("away");
   }
   timer = setTimeout(() => poll(mine), interval);
 }
@@ -48,7 +61,7 @@ function showFigures(figures) {
   showNumbers(figures);
   showPills(figures);
   showRefusals(figures);
-  at("since").textContent = `Since ${new Date(figures.since).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}`;
+  at("since").textContent = `Since ${moment(Date.parse(figures.since))}`;
 }
 
 // A repeated Idempotency-Key that was answered as it should be is no failure.
@@ -71,7 +84,7 @@ function showNumbers(figures) {
 
 function showPills({ ready, degraded_since: since, relays }) {
   if (ready && since) {
-    pill("store-pill", "wait", `storage away since ${new Date(since).toLocaleTimeString()}`);
+    pill("store-pill", "wait", `storage away since ${moment(Date.parse(since))}`);
   } else {
     pill("store-pill", ready ? "good" : "bad", ready ? "storage ready" : "storage not ready");
   }

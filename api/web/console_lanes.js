@@ -56,7 +56,7 @@ function emptyLane(title) {
   const name = document.createElement("strong");
   const state = document.createElement("span");
   head.className = "head";
-  name.textContent = title;
+  name.append(title);
   head.append(name, state);
   const picture = svg("svg", { role: "img" });
   line.append(head, picture);

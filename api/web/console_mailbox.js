@@ -5,7 +5,8 @@ import { busy, free, isBusy } from "./busy.js";
 import { announce, ask, errorText } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
 import { tableRow } from "./console_table.js";
-import { clock, count, spoken } from "./lengths.js";
+import { clock, count, moment, spoken } from "./lengths.js";
+import { forget, recall, remember } from "./memory.js";
 
 const at = (id) => document.getElementById(id);
 let shown; // the answer on the page
@@ -15,11 +16,6 @@ let visit = 0; // counts the operators that signed in
 let ticking = 0; // the timer of what is shown
 let redraw = () => {};
 let pausing = 0; // the timer of the note
-
-at("look").addEventListener("submit", (event) => {
-  event.preventDefault();
-  lookUp(at("email").value.trim());
-});
 
 at("reset").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -33,7 +29,33 @@ at("reset").addEventListener("submit", (event) => {
   at("keep").focus();
 });
 
+at("look").addEventListener("submit", (event) => {
+  event.preventDefault();
+  lookUp(at("email").value.trim());
+});
+
 addEventListener("resize", () => redraw());
+
+// The address of the page stays in the browser's history, so it names the mailbox as the log does,
+// and the tab remembers whose name that is.
+const storageKey = "mailgate-console-mailbox";
+
+function nameMailbox({ mailbox, email }) {
+  remember(storageKey, `${mailbox} ${email}`);
+  history.replaceState(null, "", `#mailbox=${mailbox}`);
+}
+
+export function unnameMailbox() {
+  forget(storageKey);
+  history.replaceState(null, "", location.pathname);
+}
+
+// namedMailbox is the address that a link has, or else that of the name in the address of the page.
+export function namedMailbox() {
+  const named = new URLSearchParams(location.hash.slice(1));
+  const [name, email] = recall(storageKey).split(" ");
+  return named.get("email") ?? (named.get("mailbox") === name ? email : "");
+}
 
 at("keep").addEventListener("click", () => at("confirm").close());
 
@@ -75,6 +97,9 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
+  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
+    at(id).replaceChildren();
+  }
   at("found").hidden = true;
   at("reason").value = "";
 }
@@ -94,11 +119,13 @@ export async function lookUp(email) {
   clearInterval(ticking);
   if (answer.status !== 200) {
     hideFound();
+    unnameMailbox();
     refused(answer);
     return false;
   }
   showNote("");
   show(answer.body);
+  nameMailbox(answer.body);
   announce(spokenState(answer.body));
   at("found-title").focus();
   return true;
@@ -173,11 +200,8 @@ const noLimit = "No limit reached. Rules by api_key, client_ip or template are n
 function showWait(body, wait) {
   at("found-pill").textContent = wait > 0 ? clock(wait) : "ready";
   at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
-  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${moment(new Date(body.retry_at))}.` : noLimit;
+  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${moment(Date.parse(body.retry_at))}.` : noLimit;
 }
-
-// moment leaves out the date of today.
-const moment = (at) => (at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString());
 
 const limitReached = ({ rule, limit }) => (rule === "mailbox"
   ? `${limit.charAt(0).toUpperCase()}${limit.slice(1)} limit reached.`
@@ -205,7 +229,7 @@ function spokenState(body) {
 
 function row(send, now) {
   const ago = clock(Math.max(0, now - Date.parse(send.at)));
-  return tableRow([new Date(send.at).toLocaleString(), ago, send.id], ["", "", "code-text"]);
+  return tableRow([moment(Date.parse(send.at)), ago, send.id], ["", "", "code-text"]);
 }
 
 // reset does not disturb another mailbox that was looked up meanwhile, and says nothing to

@@ -46,6 +46,10 @@ const crowded = `[...document.querySelectorAll(".lanes svg")].flatMap((lane) => 
 
 // The key is kept for the tab until the operator signs out, and in no other place.
 func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
+	inEachBrowser(t, consoleSignInKeepsTheKeyForTheTab)
+}
+
+func consoleSignInKeepsTheKeyForTheTab(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL + "/admin")
 	for _, tt := range [][2]string{{"", "Type a key."}, {"two words", "no spaces"}, {"ключ", "no spaces"}, {apitest.APIKey, "This is not an admin key."}} {
@@ -58,11 +62,18 @@ func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
 	v.reads("announce", "Signed in.")
 	v.hasFocus("email")
 	v.is("document.cookie.length + localStorage.length + key.value.length", "0")
+	v.reads("store-pill", "storage ready")
 	v.reload()
 	v.reads("mailbox-title", "Mailbox")
+	v.looksUp("alice@example.com")
+	v.is(`/^#mailbox=[0-9a-f]{10}$/.test(location.hash) + location.search`, "true")
+	v.reload()
+	v.reads("found-title", "alice@example.com")
+	v.reads("numbers", "Sent")
 	v.click("#sign-out")
 	v.reads("sign-in-title", "Sign in")
-	v.is("sessionStorage.length", "0")
+	v.is("sessionStorage.length + location.hash", "0")
+	v.is(`["numbers", "refusals", "since", "store-pill", "sent-rate", "found-title", "sends"].map((id) => document.getElementById(id).textContent).join("") + document.querySelectorAll(".charts svg > *").length`, "0")
 }
 
 func TestConsole_Mailbox_LooksRight(t *testing.T) {
@@ -74,6 +85,9 @@ func TestConsole_Mailbox_LooksRight(t *testing.T) {
 	v.looksUp("carol@example.com")
 	v.run(`document.querySelector("#found details").open = true`)
 	v.looksRight("console-mailbox", "#found-pill", "#reset", ".lanes .band", ".lanes .edge", ".lanes .send")
+	v.click("#try-now") // with the tiers that the field suggests
+	v.reads("tried-sum", " refused in ")
+	v.is("tiers.value", "minute=1/2m,hour=3/1h,day=8/24h")
 	v.enters("reason", "ticket 4711")
 	v.reads("confirm-text", "6 emails")
 	v.looksRight("console-reset")
@@ -93,14 +107,18 @@ func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
 // One operator's story, with the mailboxes in Redis: look a mailbox up, see its lanes, try
 // other tiers, and reset it by keyboard.
 func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
+	inEachBrowser(t, consoleOnRedisLooksUpTriesAndResets)
+}
+
+func consoleOnRedisLooksUpTriesAndResets(t *testing.T, newVisitor opener) {
 	s, _ := newServerOnRedis(t, nil)
 	v := newVisitor(t)
 	s.sent("carol@example.com", 23*time.Hour+59*time.Minute, 3*time.Hour, 2*time.Hour, 59*time.Minute, 40*time.Minute, 38*time.Minute, 20*time.Second)
-	v.visit(s.URL + "/admin?email=Carol%2Bx%40example.com") // a link opens a mailbox after signing in
+	v.visit(s.URL + "/admin#email=Carol%2Bx%40example.com") // a link opens a mailbox after signing in
 	v.enters("key", apitest.AdminKey)
 	v.reads("found-title", "Carol+x@example.com")
 	v.hasFocus("found-title")
-	v.is("location.search", "") // the next operator does not see it
+	v.is(`/^#mailbox=[0-9a-f]{10}$/.test(location.hash)`, "true")
 	v.reads("announce", "Carol+x@example.com: Minute limit reached. Next email in ")
 	v.reads("found-why", "Minute limit reached. Next email at ")
 	v.reads("found-guesses", "5 of 5 guesses at codes left.")
@@ -121,6 +139,13 @@ func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
 	v.reads("tried-sum", "1 mailbox, 7 emails: 3 refused in 1 mailbox.")
 	v.reads("tried-tiers", "minute1 in 60 s1 in 60 s0hour5 in 1 h1 in 1 h3day10 in 24 hnone")
 	v.reads("found-tried", "minute=1/60s,hour=1/1h would have refused 3 emails of this mailbox.")
+	v.enters("email", "alice@example.com")
+	v.reads("found-title", "alice@example.com")
+	v.click("#worst button")
+	v.reads("found-title", "carol@example.com")
+	v.looksUp("Carol+x@example.com")
+	v.click("#try-now")
+	v.reads("found-tried", "would have refused 3 emails")
 	v.is(`[...document.querySelectorAll("#lanes .refused, #worst .refused")].length > 1`, "true")
 	v.is(crowded, "")
 
@@ -223,9 +248,12 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	v.click("#ask-reset")
 	v.click("#reset-now")
 	v.reads("look-note", "erin@example.com: No answer. The reset may or may not be done.")
-	v.reads("figures-note", "No answer from the server. These figures are out of date.")
+	v.reads("figures-note", "Disconnected, retrying. These figures are out of date.")
+	v.is(`[...document.querySelectorAll(".pill.good")].filter((one) => one.checkVisibility()).length`, "0")
+	v.looksRight("console-lost")
 	v.offline(false)
 	v.complains("ERR_INTERNET_DISCONNECTED")
+	v.reads("store-pill", "storage ")
 	v.enters("email", "frank@example.com")
 	v.reads("look-note", "The storage cannot be read or written now. Try again shortly.")
 	v.enters("email", "erin@example.com")

@@ -1,9 +1,10 @@
 // Trying other tiers on the recorded emails.
 
+import { writeAddress } from "./address.js";
 import { busy, free } from "./busy.js";
 import { announce, ask, errorText } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
-import { forgetTried, markRefused, shownMailbox } from "./console_mailbox.js";
+import { forgetTried, lookUp, markRefused, shownMailbox } from "./console_mailbox.js";
 import { tableRow } from "./console_table.js";
 import { count, span } from "./lengths.js";
 
@@ -20,7 +21,8 @@ addEventListener("resize", () => redraw());
 async function tryThem() {
   const mine = ++asked;
   const email = shownMailbox();
-  const tiers = at("tiers").value.trim();
+  const tiers = at("tiers").value.trim() || at("tiers").placeholder;
+  at("tiers").value = tiers;
   const answer = await ask("/admin/what-if", email ? { tiers, email } : { tiers });
   if (mine !== asked) {
     return;
@@ -67,11 +69,23 @@ function comparison({ today, limits }) {
   });
 }
 
+function opener(email) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "plain";
+  writeAddress(button, email);
+  button.addEventListener("click", () => {
+    at("email").value = email;
+    lookUp(email);
+  });
+  return button;
+}
+
 function showWorst({ worst, today, limits, server_time: serverTime }) {
   at("worst-of-all").hidden = worst.length === 0;
   const window = Math.max(...[...today, ...limits].map((tier) => tier.window_ms));
   const now = Date.parse(serverTime);
-  const lanes = worst.map((one, i) => refusalLane(`Mailbox ${i + 1}`, one, window, now));
+  const lanes = worst.map((one) => refusalLane(opener(one.email), one, window, now));
   at("worst").replaceChildren(...lanes.map((one) => one.line));
   redraw = () => lanes.forEach((one) => one.show());
   redraw();

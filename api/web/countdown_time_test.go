@@ -131,6 +131,10 @@ func TestCountdown_ExpiredToken_IsAskedForOnce(t *testing.T) {
 
 // On real clocks it is never early.
 func TestCountdown_RealClocks_IsNeverEarly(t *testing.T) {
+	inEachBrowser(t, countdownRealClocksIsNeverEarly)
+}
+
+func countdownRealClocksIsNeverEarly(t *testing.T, newVisitor opener) {
 	p, _ := newSite(t, beside)
 	v := newVisitor(t)
 	v.visit(p.URL)

@@ -1,21 +1,20 @@
 // The API page: each request as a sample in three languages, and a form that sends it.
 
 import { busy } from "./busy.js";
+import { handedOver } from "./handover.js";
 import { recall, remember } from "./memory.js";
 
 const keys = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" }; // the second is the console's too
 const forms = [...document.querySelectorAll("form.try")];
 const languages = ["curl", "go", "typescript"];
 
-// The link from mailgate dev has the keys of this run in its fragment, which no server sees.
-// Samples show these; a key that was typed is shown nowhere.
-const given = new URLSearchParams(location.hash.slice(1));
-if (given.has("api")) {
+// Samples show the keys of mailgate dev; a key that was typed is shown nowhere.
+const given = await handedOver();
+if (given) {
   for (const [kind, name] of Object.entries(keys)) {
-    remember(name, given.get(kind) ?? "");
+    remember(name, given[kind]);
   }
   remember("mailgate-docs-trial", "yes");
-  history.replaceState(null, "", location.pathname);
 }
 const isTrial = recall("mailgate-docs-trial") !== "";
 
@@ -93,11 +92,47 @@ async function send(form) {
   try {
     const answer = await fetch(url, { method, headers, body: body || undefined, cache: "no-store", credentials: "omit", redirect: "error" });
     const text = await answer.text();
-    output.textContent = [`${answer.status} ${answer.statusText}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`), "", pretty(text)].join("\n");
+    output.textContent = [`${answer.status} ${answer.statusText}`, "", pretty(text), "", ...[...answer.headers].map(([name, value]) => `${name}: ${value}`)].join("\n");
   } catch (error) {
     output.textContent = `No answer: ${error.message}`;
   }
 }
+
+async function copy(form, button) {
+  try {
+    await navigator.clipboard.writeText(form.querySelector(".sample").textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Copying failed";
+  }
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+}
+
+// find shows the routes that have all words of the search in their description or their fields.
+function find(text) {
+  const words = text.toLowerCase().split(/\s+/);
+  for (const article of document.querySelectorAll("article")) {
+    const said = [...article.querySelectorAll(":scope > div:first-child, dt")].map((part) => part.textContent).join(" ").toLowerCase();
+    article.hidden = !words.every((word) => said.includes(word));
+    document.querySelector(`.routes a[href="#${article.id}"]`).parentElement.hidden = article.hidden;
+  }
+  for (const group of document.querySelectorAll("[data-group]")) {
+    group.hidden = !group.querySelector("article:not([hidden]), li:not([hidden])");
+  }
+  document.getElementById("unmatched").hidden = document.querySelector("article:not([hidden])") !== null;
+}
+
+const search = document.getElementById("search");
+search.addEventListener("input", () => find(search.value));
+addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.matches("input, textarea, select") && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    search.focus();
+    event.preventDefault();
+  } else if (event.key === "Escape" && event.target === search) {
+    search.value = "";
+    find("");
+  }
+});
 
 function pretty(text) {
   try {
@@ -127,6 +162,7 @@ for (const form of forms) {
     event.preventDefault();
     busy(form.querySelector(".primary"), () => send(form));
   });
+  form.querySelector(".copy").addEventListener("click", ({ target }) => copy(form, target));
   form.querySelector(".tabs").addEventListener("click", ({ target }) => target.dataset.language && choose(target.dataset.language));
   form.querySelector(".tabs").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: 2 }[event.key];

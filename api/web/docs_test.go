@@ -21,7 +21,7 @@ func (tb *tab) try(id, want string) {
 	form := fmt.Sprintf(`document.querySelector("#%s .try")`, id)
 	tb.run(form + `.querySelector("output").textContent = ""`)
 	tb.click("#" + id + " .primary")
-	tb.isTrue(fmt.Sprintf(`((said) => said.includes(%q) && said.includes("x-request-id: "))(%s.querySelector("output").textContent)`, want, form))
+	tb.isTrue(fmt.Sprintf(`((said) => said.includes(%q) && said.indexOf("x-request-id: ") > said.indexOf(%[1]q))(%s.querySelector("output").textContent)`, want, form))
 }
 
 // fills types into a field of a form.
@@ -33,7 +33,9 @@ func (tb *tab) fills(id, field, text string) {
 
 // The page opens on sending a code, beside a sample of its plainest case. By the link of
 // mailgate dev the keys are filled in, and in the samples.
-func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
+func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) { inEachBrowser(t, docsFromDevRequestsCanBeSent) }
+
+func docsFromDevRequestsCanBeSent(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t)
 	v.size(1440, 900)
 	v.visit(s.URL + "/api")
@@ -45,11 +47,25 @@ func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
   -d '{"email": "Alice@example.com"}'`, s.URL, apitest.APIKey))
 	v.is(`((nav) => getComputedStyle(nav).position + (nav.clientHeight < innerHeight))(document.querySelector(".routes"))`, "stickytrue")
 	v.is(`((sample, text) => sample.top < innerHeight / 2 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
-	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/admin,/docs")
+	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/,/inbox,/console,/docs")
 	v.try("sendCode", `"status": "sent"`)
 	v.run(`document.querySelectorAll("#sendCode details").forEach((one) => { one.open = true; })`)
 	v.looksRight("docs-sent", ".try button", ".try input")
-	v.try("sendCode", "ratelimit: ")
+	v.try("sendCode", `"limit": "minute"`)
+	v.run(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`) // a headless browser has no clipboard
+	v.click("#sendCode .copy")
+	v.isTrue(`copied === ` + sample + `.textContent && document.querySelector("#sendCode .copy").textContent === "Copied"`)
+	v.press("/")
+	v.hasFocus("search")
+	v.run("search.select()")
+	v.press("RESET guesses")
+	v.is(`[...document.querySelectorAll("article, .routes li")].filter((one) => one.checkVisibility()).map((one) => one.id || one.textContent).join()`, "POST /admin/mailboxes/{email}/reset,resetMailbox")
+	v.drawn()
+	v.picture("docs-search")
+	v.press("xyz")
+	v.reads("unmatched", "No match.")
+	v.press(kb.Escape)
+	v.isTrue(`document.getElementById("sendCode").checkVisibility()`)
 	v.fills("lookAtMailbox", "email", "Alice@example.com")
 	v.try("lookAtMailbox", `"limit": "minute"`)
 	v.fills("inspectMailbox", "email", "alice@example.com")

@@ -1,17 +1,13 @@
 // The inbox page: the emails as they arrive, and the one that is open.
 
-import { writeAddress } from "./address.js";
-import { codeIn, post, showBadge, watchMails } from "./ask.js";
+import { writeAddress, writeAddresses } from "./address.js";
+import { ask, codeIn, post, showBadge, watchMails, which } from "./ask.js";
+import { moment } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let known = []; // the emails in the list
 let opened = ""; // which email is open
 let asked = 0; // an email that arrives after another was requested is not shown
-
-// which identifies an email: after a restart, mailgate dev counts from 1 again.
-const which = (mail) => `${mail.id} ${mail.received_ms}`;
-
-const time = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 function mailLine(mail) {
   const line = document.createElement("li");
@@ -23,7 +19,7 @@ function mailLine(mail) {
   button.dataset.mail = which(mail);
   subject.textContent = mail.subject;
   facts.textContent = mail.to.join(", ");
-  when.textContent = time(mail.received_ms);
+  when.textContent = moment(mail.received_ms);
   button.append(subject, when, facts);
   when.dateTime = new Date(mail.received_ms).toISOString();
   button.addEventListener("click", async () => {
@@ -87,30 +83,39 @@ addEventListener("resize", fit);
 
 async function open(id) {
   const mine = ++asked;
-  const response = await fetch(`/demo/mails/${id}`);
-  if (!response.ok) {
-    return;
-  }
-  const mail = await response.json();
-  if (mine !== asked) {
+  const { status, body: mail } = await ask(`/demo/mails/${id}`);
+  if (mine !== asked || status !== 200) {
     return;
   }
   opened = which(mail);
   at("none").hidden = true;
   at("opened").hidden = false;
   at("subject").textContent = mail.subject;
+  at("name").textContent = mail.from_name;
   writeAddress(at("from"), mail.from);
-  writeAddress(at("rcpt"), mail.to.join(", "));
+  writeAddresses(at("rcpt"), mail.to);
   at("copy").hidden = !codeIn(mail);
   at("copy").value = codeIn(mail) ?? "";
   at("copy").textContent = `Copy code ${at("copy").value}`;
-  at("when").textContent = time(mail.received_ms);
-  at("when").title = new Date(mail.received_ms).toLocaleString();
+  at("when").textContent = moment(mail.received_ms);
   at("when").dateTime = new Date(mail.received_ms).toISOString();
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
+  at("tab-html").hidden = !mail.html;
+  if (!mail.html && at("tab-html").ariaSelected === "true") {
+    choose(at("tab-text"));
+  }
   at("html").contentWindow.location.replace(`/demo/mails/${id}/html`); // by its src, the browser's way back would lead through all emails
   mark();
+}
+
+// close shows that no email is open.
+function close() {
+  asked++;
+  opened = "";
+  at("opened").hidden = true;
+  at("none").hidden = false;
+  at("columns").classList.remove("reading");
 }
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -125,12 +130,14 @@ function choose(tab) {
   fit();
 }
 
-for (const [i, tab] of tabs.entries()) {
+for (const tab of tabs) {
   tab.addEventListener("click", () => choose(tab));
   tab.addEventListener("keydown", (event) => {
+    const seen = tabs.filter((one) => !one.hidden);
+    const i = seen.indexOf(tab);
     const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: -1 }[event.key];
     if (to !== undefined) {
-      const next = tabs.at(to % tabs.length);
+      const next = seen.at(to % seen.length);
       choose(next);
       next.focus();
       event.preventDefault();
@@ -150,11 +157,7 @@ at("copy").addEventListener("click", async () => {
 
 at("clear").addEventListener("click", async () => {
   await post("/demo/mails/clear");
-  asked++;
-  opened = "";
-  at("opened").hidden = true;
-  at("none").hidden = false;
-  at("columns").classList.remove("reading");
+  close();
   at("undo").hidden = false;
   show([]);
   at("restore").focus();
@@ -162,9 +165,12 @@ at("clear").addEventListener("click", async () => {
 
 at("restore").addEventListener("click", async () => {
   await post("/demo/mails/restore");
-  const { mails } = await (await fetch("/demo/mails")).json();
+  const { status, body } = await ask("/demo/mails");
+  if (status !== 200) {
+    return;
+  }
   at("undo").hidden = true;
-  show(mails);
+  show(body.mails);
   at("list-title").focus();
 });
 
@@ -182,6 +188,9 @@ function show(mails) {
     }
   }
   known = mails;
+  if (opened !== "" && !mails.some((mail) => which(mail) === opened)) {
+    close(); // mailgate dev was restarted, or keeps it no longer
+  }
   for (const id of ["clear", "search", "keys"]) {
     at(id).hidden = mails.length === 0;
   }

@@ -1,10 +1,15 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
+	"sync"
 	"testing"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -21,7 +26,9 @@ func (tb *tab) opened(subject string) {
 }
 
 // The focus stays on its line when an email arrives.
-func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
+func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) { inEachBrowser(t, inboxNewEmailKeepsTheFocus) }
+
+func inboxNewEmailKeepsTheFocus(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t)
 	v.size(1280, 800)
 	v.visit(s.URL + "/inbox")
@@ -50,6 +57,10 @@ func TestInbox_NewEmail_KeepsTheFocus(t *testing.T) {
 // Many emails scroll beside the open one, are found by words and keys, count while they are
 // unread, and come back after Clear.
 func TestInbox_ManyEmails_AreFoundReadAndRestored(t *testing.T) {
+	inEachBrowser(t, inboxManyEmailsAreFoundReadAndRestored)
+}
+
+func inboxManyEmailsAreFoundReadAndRestored(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t)
 	for i := range 60 {
 		to := fmt.Sprintf("visitor%d@example.com", i)
@@ -62,7 +73,10 @@ func TestInbox_ManyEmails_AreFoundReadAndRestored(t *testing.T) {
 		v.size(width, 800)
 		v.visit(s.URL + "/inbox")
 		v.isTrue(`document.querySelectorAll("#mails li").length === 60`)
-		if high := get[float64](v, "document.documentElement.scrollHeight"); high > 1200 {
+		v.picture(fmt.Sprintf("inbox-many-%d", width))
+		if width < 600 { // no list in a list: the page scrolls, and nothing is cut off
+			v.is("mails.scrollHeight > mails.clientHeight", "false")
+		} else if high := get[float64](v, "document.documentElement.scrollHeight"); high > 1200 {
 			t.Errorf("at %d px the page is %v px high", width, high)
 		}
 	}
@@ -107,7 +121,7 @@ func TestInbox_Phone_LeadsBackToTheList(t *testing.T) {
 	v.visit(s.URL + "/inbox")
 	v.click("#mails button")
 	v.reads("subject", "is your code")
-	v.is("rcpt.innerHTML", "a-person-with-quite-a-long-name<wbr>@mail<wbr>.a-company-with-a-long-name<wbr>.example")
+	v.is("rcpt.innerHTML", `<bdi><span class="part">a-person-with-quite-a-long-name</span><span class="part">@mail<wbr>.a-company-with-a-long-name.example</span></bdi>`)
 	v.run("history.back()")
 	v.isTrue(`document.querySelector("#mails").checkVisibility()`)
 	v.back(`document.querySelector("#form-title")`)
@@ -128,9 +142,106 @@ func TestInbox_HostileEmail_IsOnlyShown(t *testing.T) {
 	v.isTrue(`(mail => !!mail?.getElementById("away") && mail.getElementById("seen").textContent === "seen")(html.contentDocument)`)
 	v.run(`((mail) => { mail.getElementById("form").submit(); mail.getElementById("away").click(); })(html.contentDocument)`)
 	for _, form := range []string{"text", "source"} {
-		v.do(chromedp.Click(chromedp.CSS("#tab-" + form)))
+		v.click("#tab-" + form)
 	}
 	v.complains("script execution", "JavaScript URL", "form", "plugin data")
 	v.is(`"owned" in window || location.pathname`, "/inbox")
 	v.is(`performance.getEntriesByType("resource").map((one) => one.name).filter((name) => name.includes("livez")).join(" ")`, "")
+}
+
+// While mailgate dev is away the page says so and counts nothing. The emails of the process that comes
+// back are new, and those of the one before are gone, also the open one.
+func TestInbox_ServerRestarts_ClosesOldEmails(t *testing.T) {
+	inEachBrowser(t, inboxServerRestartsClosesOldEmails)
+}
+
+func inboxServerRestartsClosesOldEmails(t *testing.T, newVisitor opener) {
+	s, next := newServer(t, nil), newServer(t, nil)
+	away := &outage{}
+	front := httptest.NewServer(away.of(s.URL))
+	t.Cleanup(front.Close)
+	v := newVisitor(t)
+	s.receives("alice@example.com", "one")
+	s.receives("alice@example.com", "two")
+	v.size(1280, 800)
+	v.visit(front.URL + "/inbox")
+	v.opened("two")
+	v.reads("badge", "1")
+	away.begins()
+	v.reads("lost", "Disconnected, retrying.")
+	v.is("badge.hidden", "true")
+	v.looksRight("inbox-lost")
+	next.receives("bob@example.com", "another one")
+	next.receives("bob@example.com", "another two")
+	away.ends(next.URL)
+	v.lists("another two,another one")
+	v.isTrue(`document.getElementById("lost").hidden`)
+	v.reads("announce", "New email: another two")
+	v.opened("another two")
+	v.is("document.body.textContent.includes('alice@example.com')", "false")
+	v.complains()
+}
+
+// An outage is a proxy whose server can go away, and come back as another.
+type outage struct {
+	mu     sync.Mutex
+	server string
+	over   context.CancelFunc // ends what is in progress
+	open   context.Context
+}
+
+func (o *outage) of(server string) http.Handler {
+	o.ends(server)
+	return &httputil.ReverseProxy{
+		Transport: o,
+		Rewrite:   func(*httputil.ProxyRequest) {},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) // breaks the connection
+		},
+	}
+}
+
+func (o *outage) begins() { o.over() }
+
+func (o *outage) ends(server string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.server = strings.TrimPrefix(server, "http://")
+	o.open, o.over = context.WithCancel(context.Background())
+}
+
+func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.mu.Lock()
+	open := o.open
+	r.URL.Scheme, r.URL.Host = "http", o.server
+	o.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.Context())
+	context.AfterFunc(open, cancel)
+	return http.DefaultTransport.RoundTrip(r.WithContext(ctx))
+}
+
+// An email without HTML opens as text. A subject and a name neither leave their place nor turn the words
+// around them, and nothing in an email opens a connection.
+func TestInbox_OddEmails_StayInTheirPlace(t *testing.T) {
+	inEachBrowser(t, inboxOddEmailsStayInTheirPlace)
+}
+
+func inboxOddEmailsStayInTheirPlace(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(1280, 800)
+	s.raw("alice@example.com", "From: =?utf-8?q?=E2=80=AEmoc=2Eelpmaxe=40knab?= <a@b.example>\r\nSubject: "+strings.Repeat("longest", 40)+"\r\nContent-Type: text/html\r\n\r\n"+
+		`<link rel=preconnect href="http://127.0.0.1:1"><LINK rel="dns-prefetch" href="//evil.example"><p id="seen">seen`)
+	v.visit(s.URL + "/inbox")
+	v.isTrue(`html.contentDocument?.getElementById("seen") && subject.textContent.length === 280`)
+	v.is(`html.contentDocument.querySelectorAll("link").length`, "0")
+	v.is("subject.scrollWidth > subject.clientWidth || document.documentElement.scrollWidth > innerWidth", "false")
+	v.is(`document.getElementById("name").textContent.length`, "17")
+	v.is(`document.getElementById("name").getBoundingClientRect().right <= from.getBoundingClientRect().left`, "true")
+	v.looksRight("inbox-odd")
+	s.raw("alice@example.com", "Subject: plain\r\n\r\nonly text\r\n")
+	v.lists("plain," + strings.Repeat("longest", 40))
+	v.press("k")
+	v.reads("text", "only text")
+	v.is(`[document.getElementById("tab-html").hidden, document.querySelector("[aria-selected=true]").id].join()`, "true,tab-text")
+	v.looksRight("inbox-plain")
 }

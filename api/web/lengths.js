@@ -1,7 +1,19 @@
-// Durations and counts as text.
+// Times, durations and counts as text.
 
 // count writes how many there are: 1 email, 2 emails, 3 mailboxes.
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
+
+// moment writes when something was: 14:04:09, with the date if that is another day.
+export function moment(ms) {
+  const at = new Date(ms);
+  const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const today = new Date(Date.now());
+  if (at.toDateString() === today.toDateString()) {
+    return time;
+  }
+  const year = at.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  return `${at.toLocaleDateString([], { day: "numeric", month: "short", year })}, ${time}`;
+}
 
 // clock writes milliseconds as 0:42, 59:00 or 23:59:59, rounded up so that 0:00 means
 // that the wait is over.

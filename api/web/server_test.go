@@ -92,10 +92,7 @@ func (s *server) sendCode(email string) (answer string) {
 // receives puts an email into the inbox; its subject may be followed by more of it.
 func (s *server) receives(to, subject string) {
 	s.t.Helper()
-	text := "Subject: " + subject + "\r\nContent-Type: text/html\r\n\r\n<p>" + subject + "</p>\r\n"
-	if err := smtp.SendMail(s.Relay.Addr(), nil, "a@b.example", []string{to}, []byte(text)); err != nil {
-		s.t.Fatal(err)
-	}
+	s.raw(to, "Subject: "+subject+"\r\nContent-Type: text/html\r\n\r\n<p>"+subject+"</p>\r\n")
 }
 
 // wrongCode is another code than that in the last email to an address.
@@ -104,4 +101,12 @@ func (s *server) wrongCode(email string) string {
 		return "000001"
 	}
 	return "000000"
+}
+
+// raw puts an email into the inbox as it is.
+func (s *server) raw(to, text string) {
+	s.t.Helper()
+	if err := smtp.SendMail(s.Relay.Addr(), nil, "a@b.example", []string{to}, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
 }

@@ -6,10 +6,11 @@ import { ask, codeIn, post, showBadge, watchMails } from "./ask.js";
 import { busy, free, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
-import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
+import { announce, hideVerdict, showPending, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
-const storageKey = "mailgate.signup";
+const storageKey = "mailgate.signup"; // of the address that was mailed
+const waitKey = "mailgate.signup.wait"; // of one that has to wait in the first step
 let email = ""; // the address in use; an answer about an earlier one is ignored
 let latest; // the email that arrived last
 let sends = 0; // limits from before the last send are ignored
@@ -47,6 +48,7 @@ function errorText(body) {
 async function send(button, note) {
   await busy(button, async () => {
     const asked = email;
+    showPending();
     const locale = document.querySelector("input[name=locale]:checked").value;
     sends++;
     const { status, body } = await post("/demo/send-code", { email: asked, locale }, { "Idempotency-Key": crypto.randomUUID() });
@@ -58,6 +60,7 @@ async function send(button, note) {
     note.classList.toggle("wait", denied);
     note.textContent = status === 200 || denied ? "" : errorText(body); // an alert, so it is heard
     if (status === 200) {
+      forget(waitKey);
       remember(storageKey, email);
       writeAddress(at("to"), email);
       if (button === at("send")) {
@@ -67,6 +70,9 @@ async function send(button, note) {
       step("prove", "code");
       waitBeside("again", email).update(body);
     } else if (denied) {
+      if (button === at("send")) {
+        remember(waitKey, email);
+      }
       waitBeside(button.id, email).update(body);
     } else if (button === at("send")) {
       at("email").setAttribute("aria-invalid", String(status === 422));
@@ -96,6 +102,7 @@ at("ask").addEventListener("submit", (event) => {
   email = at("email").value.trim();
   at("email").setAttribute("aria-invalid", String(email === ""));
   if (email === "") {
+    hideVerdict();
     at("ask-note").textContent = "Enter your email address.";
     at("email").focus();
     return;
@@ -105,6 +112,7 @@ at("ask").addEventListener("submit", (event) => {
 
 // Another address does not wait for this one, and has no answer yet.
 at("email").addEventListener("input", () => {
+  forget(waitKey);
   waitBeside("send", at("email").value.trim());
   hideVerdict();
 });
@@ -118,6 +126,7 @@ at("prove").addEventListener("submit", (event) => {
 
 async function verify() {
   const asked = email;
+  showPending();
   const { status, body } = await post("/demo/verify-code", { email: asked, code: at("code").value });
   if (asked !== email) {
     return;
@@ -160,6 +169,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
 
 function startOver() {
   forget(storageKey);
+  forget(waitKey);
   email = "";
   waitBeside("send", email);
   hideVerdict();
@@ -181,9 +191,7 @@ async function resume() {
   const { status, body } = await ask(`/demo/mailboxes/${encodeURIComponent(asked)}`);
   if (status === 200 && asked === email && before === sends && isSeen()) {
     showVerdict(status, body);
-    if (!at("prove").hidden) {
-      waits.again.update(body);
-    }
+    (at("prove").hidden ? waits.send : waits.again).update(body);
   }
 }
 
@@ -193,6 +201,11 @@ if (email !== "") {
   at("email").value = email;
   waitBeside("again", email);
   step("prove", "code");
+  resume();
+} else if (recall(waitKey) !== "") {
+  email = recall(waitKey);
+  at("email").value = email;
+  waitBeside("send", email);
   resume();
 }
 

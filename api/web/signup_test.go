@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mailgate/mailgate/api/apitest"
 )
 
 // asksFor enters an address on the sign-up page and goes on to the code.
@@ -39,7 +41,9 @@ func (s *server) pass(v *tab, ms int64) {
 }
 
 // The whole of a sign-up by keyboard: pages, a back end, mailgate, and an email by SMTP.
-func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
+func TestSignUp_ByKeyboard_Verifies(t *testing.T) { inEachBrowser(t, signUpByKeyboardVerifies) }
+
+func signUpByKeyboardVerifies(t *testing.T, newVisitor opener) {
 	const email = "a.person.with.quite.a.long.name@example.com"
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL)
@@ -52,10 +56,13 @@ func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
 	v.enters("email", email)
 	v.reads("prove-title", "Check your email")
 	v.hasFocus("code")
-	v.is(`[code.autocomplete, code.inputMode, document.querySelector("[value=zh]").labels[0].lang].join()`, "one-time-code,numeric,zh")
+	v.is(`[code.getAttribute("autocomplete"), code.inputMode, document.querySelector("[value=zh]").labels[0].lang].join()`, "one-time-code,numeric,zh")
 	v.reads("announce", "Sent. Next email in")
 	v.reads("status", "200 sent")
 	v.waits("again", "One email a minute. Next in ")
+	v.enters("code", "12345")
+	v.reads("prove-note", "six digits")
+	v.reads("status", "422 invalid")
 	v.run(fmt.Sprintf("code.value = %q", s.wrongCode(email)))
 	v.staysBusy("#verify")
 	v.reads("prove-note", "Wrong code. 4 guesses left.") // the second click cost none
@@ -77,7 +84,9 @@ func TestSignUp_ByKeyboard_Verifies(t *testing.T) {
 
 // The countdown goes on after a reload, and the code of the first email is still valid after the
 // second. The notice of an email does not go away under the focus.
-func TestSignUp_Reload_CountsOn(t *testing.T) {
+func TestSignUp_Reload_CountsOn(t *testing.T) { inEachBrowser(t, signUpReloadCountsOn) }
+
+func signUpReloadCountsOn(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t, timeMachine)
 	v.asksFor(s, "alice@example.com")
 	v.waits("again", "One email a minute. Next in 1:00.")
@@ -106,6 +115,10 @@ func TestSignUp_Reload_CountsOn(t *testing.T) {
 // The code of the email can be filled in. Spent attempts hold the button until a reset. All of it
 // also where the browser stores nothing.
 func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
+	inEachBrowser(t, signUpAttemptsSpentHoldsVerify)
+}
+
+func signUpAttemptsSpentHoldsVerify(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t, withoutStorage)
 	v.asksFor(s, "alice@example.com")
 	v.reads("toast", "New email")
@@ -125,21 +138,79 @@ func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
 	v.reads("done-title", "Welcome")
 }
 
-// The links lead to the console and the API with the keys of mailgate dev, which leave the
-// address of the page.
-func TestPages_Links_LeadToEachOther(t *testing.T) {
+// The links lead to the console and the API with the keys of mailgate dev, and back. No key gets into
+// the browser's history, and no address.
+func TestPages_Links_LeadToEachOther(t *testing.T) { inEachBrowser(t, pagesLinksLeadToEachOther) }
+
+func pagesLinksLeadToEachOther(t *testing.T, newVisitor opener) {
 	s, v := newServer(t, nil), newVisitor(t)
-	s.sendCode("alice@example.com")
-	v.visit(s.URL)
+	v.asksFor(s, "alice@example.com")
 	v.reads("badge", "1")
-	for _, link := range [][2]string{{"Inbox", "/inbox"}, {"Sign up", "/"}, {"API", "/docs"}, {"Console", "/admin"}} {
+	for _, link := range [][2]string{{"Inbox", "/inbox"}, {"Sign up", "/"}, {"API", "/docs"}, {"Inbox", "/inbox"}, {"Console", "/admin"}, {"API", "/docs"}, {"Console", "/admin"}, {"Sign up", "/"}, {"Console", "/admin"}} {
 		v.run(fmt.Sprintf(`[...document.querySelectorAll("nav a")].find((link) => link.textContent.startsWith(%q)).click()`, link[0]))
 		v.isTrue(fmt.Sprintf(`document.readyState + location.pathname === "complete%s"`, link[1]))
 	}
 	v.reads("mailbox-title", "Mailbox")
 	v.is("location.hash", "")
 	v.click(".brand")
-	v.reads("form-title", "Create your account")
+	v.reads("to", "alice@example.com")
+	if !v.inFirefox() {
+		return
+	}
+	v.visit(s.URL + "/inbox?last")
+	v.until("Firefox has written its history", func() bool { return strings.Contains(startFirefox().visited(), s.URL+"/inbox?last") })
+	for _, secret := range []string{apitest.AdminKey, apitest.APIKey, "alice@", "alice%40"} {
+		if strings.Contains(startFirefox().visited(), secret) {
+			t.Errorf("the history has %s", secret)
+		}
+	}
+}
+
+// The first step remembers its wait too, until another address is typed.
+func TestSignUp_ReloadWhileItWaits_WaitsOn(t *testing.T) {
+	inEachBrowser(t, signUpReloadWhileItWaitsWaitsOn)
+}
+
+func signUpReloadWhileItWaitsWaitsOn(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	s.sendCode("alice@example.com")
+	v.visit(s.URL)
+	v.enters("email", "alice@example.com")
+	v.reads("status", "429 not yet")
+	v.waits("send", "One email a minute. Next in ")
+	v.reload()
+	v.waits("send", "One email a minute. Next in ")
+	v.is("email.value", "alice@example.com")
+	v.reads("why", "minute limit")
+	v.types("email", "bob@example.com")
+	v.waits("send", "")
+	v.is("verdict.hidden", "true")
+	v.reload()
+	v.is("email.value", "")
+	v.enters("email", "bob@example.com")
+	v.reads("to", "bob@example.com")
+}
+
+// On a phone the notice of an email leaves the form and the links free. A badge is that of the newest answer.
+func TestSignUp_Phone_NoticeCoversNothing(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(390, 700)
+	v.asksFor(s, "alice@example.com")
+	v.reads("toast", "New email")
+	v.isTrue(`document.getAnimations().every((one) => one.playState === "finished")`)
+	v.is(`(notice => [...document.querySelectorAll("nav a, #prove, #prove *")].filter((one) => { const box = one.getBoundingClientRect(); return box.height > 0 && box.bottom > notice.top && box.top < notice.bottom; }).length)(toast.getBoundingClientRect())`, "0")
+	v.run(`code.value = "000000"`)
+	v.run(holdAnswers)
+	v.click("#verify")
+	v.isTrue("asked === 1")
+	v.is(`document.getElementById("status").textContent`, "…")
+	get[bool](v, "letGo()")
+	v.click("#other")
+	v.enters("email", "alice")
+	v.reads("status", "422 invalid")
+	v.enters("email", "")
+	v.reads("ask-note", "Enter your email address.")
+	v.is(`document.getElementById("status").hidden`, "true")
 }
 
 // An answer about an address that is no longer in use changes nothing, and another address does not

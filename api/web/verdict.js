@@ -61,9 +61,15 @@ export function hideVerdict() {
   at("said-empty").hidden = false;
 }
 
+// showPending replaces the status of the answer before while the next one is awaited.
+export function showPending() {
+  at("status").textContent = "…";
+  at("status").className = "pill";
+}
+
 function showStatus(status, body) {
   const pill = at("status");
-  const word = body.status === "sent" ? "sent" : words[about].statuses[status] ?? "";
+  const word = body.status === "sent" ? "sent" : body.errors ? "invalid" : words[about].statuses[status] ?? "";
   pill.hidden = false;
   pill.textContent = `${status || "no answer"} ${word}`.trim();
   pill.className = `pill ${status === 200 ? "good" : status === 429 ? "wait" : "bad"}`;

@@ -355,7 +355,7 @@ export interface paths {
         };
         /**
          * The operators' console
-         * @description A page for browsers, which asks for an admin key. `/admin?email=` opens a mailbox.
+         * @description A page for browsers, which asks for an admin key. `/admin#email=` opens a mailbox.
          */
         get: operations["console"];
         put?: never;
@@ -704,6 +704,7 @@ export interface components {
             email?: string;
         };
         TriedMailbox: {
+            email: string;
             sends: string[];
             refused: {
                 /** Format: date-time */
@@ -749,7 +750,7 @@ export interface components {
                 /** Format: int64 */
                 window_ms: number;
             }[];
-            /** @description The mailboxes with the most refusals, without their names. */
+            /** @description The mailboxes with the most refusals. */
             worst: components["schemas"]["TriedMailbox"][];
             mailbox?: components["schemas"]["TriedMailbox"];
         };

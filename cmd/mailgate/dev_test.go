@@ -72,7 +72,7 @@ func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	}
 	mail := newestMail(t, page)
 	code := sixDigits.FindString(mail.Body.Text)
-	if code == "" || mail.Body.From != "mailgate dev <no-reply@dev.example>" || mail.Body.To[0] != "alice@example.com" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
+	if code == "" || mail.Body.From != "no-reply@dev.example" || mail.Body.To[0] != "alice@example.com" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
 		t.Fatalf("the mail: %s", mail.Raw)
 	}
 	if denied := page.must(t, "POST", "/demo/send-code", visitor, 429); denied.Body.Limit != "minute" || denied.Body.WaitMS > 60000 {
@@ -159,6 +159,29 @@ func TestDev_Export_SetsTheKeys(t *testing.T) {
 	app, admin := devClients(t, page, stdout)
 	if string(keys) != app.key+" "+admin.key {
 		t.Errorf("the shell has %s", keys)
+	}
+}
+
+// A link to the console has a code that gets the keys, once.
+func TestDev_LinkToTheConsole_GetsTheKeysOnce(t *testing.T) {
+	t.Parallel()
+	page, stdout := startDev(t, nil, anyPort)
+	_, admin := devClients(t, page, stdout)
+	page.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for path, leads := range map[string]string{"/console": "/admin#code=", "/api": "/docs#code="} {
+		link := page.must(t, "GET", path, "", 303).Header.Get("Location")
+		code, found := strings.CutPrefix(link, leads)
+		if !found {
+			t.Fatalf("%s leads to %s", path, link)
+		}
+		if got := page.must(t, "POST", "/demo/keys", `{"code":"`+code+`"}`, 200); !strings.Contains(got.Raw, `"admin":"`+admin.key+`"`) {
+			t.Errorf("a code gets %s", got.Raw)
+		}
+		for _, used := range []string{`{"code":"` + code + `"}`, `{"code":""}`, `{`} {
+			if got := page.must(t, "POST", "/demo/keys", used, 403); got.Body.Type != "urn:mailgate:problem:forbidden" {
+				t.Errorf("%s: %s", used, got.Raw)
+			}
+		}
 	}
 }
 

@@ -118,7 +118,7 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 
 // Each implements throttle.Home. It visits the records of Redis only, as this node has only a
 // part of them.
-func (h *home) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
+func (h *home) Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error {
 	return h.shared.Home.Each(ctx, visit)
 }
 

@@ -175,7 +175,7 @@ func TestEach_OthersRecords_NotVisited(t *testing.T) {
 		}
 	}
 	visited := 0
-	if err := l.Each(ctx, func(h throttle.History) bool { visited++; return len(h) == 1 }); err != nil || visited != 1 {
+	if err := l.Each(ctx, func(key string, h throttle.History) bool { visited++; return key == mailbox && len(h) == 1 }); err != nil || visited != 1 {
 		t.Errorf("%d histories, %v", visited, err)
 	}
 }

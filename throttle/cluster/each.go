@@ -15,7 +15,7 @@ const scanStep = 512
 // Each implements throttle.Home, for the form of a Policy. It goes through the keys of one master
 // after the other in small steps, and only reads. States that come or go meanwhile may be
 // among them or not.
-func (h *home) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
+func (h *home) Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error {
 	masters, err := redisx.Masters(ctx, h.client)
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ func (h *home) Each(ctx context.Context, visit func(state []byte, now int64) boo
 			if err != nil {
 				return err
 			}
-			for _, state := range states {
-				if !visit(state, now) {
+			for i, state := range states {
+				if !visit(strings.TrimSuffix(strings.TrimPrefix(fresh[i], h.prefix), "}"), state, now) {
 					return nil
 				}
 			}

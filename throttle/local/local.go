@@ -54,6 +54,6 @@ func (h home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Re
 	return r, err
 }
 
-func (h home) Each(ctx context.Context, visit func(state []byte, now int64) bool) error {
-	return h.table.Each(ctx, func(_ string, state []byte) bool { return visit(state, h.table.Now()) })
+func (h home) Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error {
+	return h.table.Each(ctx, func(key string, state []byte) bool { return visit(key, state, h.table.Now()) })
 }

@@ -116,7 +116,11 @@ func keysAreApart(t *testing.T, open Open) {
 // each counts the keys of its own by the number of their sends, as there may be others.
 func each(t *testing.T, open Open) {
 	k := newKey(t, open, Policy(t, "hour=1000/1h"))
-	own := map[throttle.ID]int{} // the first id of each key to its sends
+	type sent struct {
+		key   string
+		sends int
+	}
+	own := map[throttle.ID]sent{} // by the first id of each key
 	for i := range 60 {
 		k.name = newName()
 		sends := i % 4
@@ -124,7 +128,7 @@ func each(t *testing.T, open Open) {
 			k.add(1) // sends of one millisecond come in any order
 			id := throttle.NewID()
 			if k.take(id); j == 0 {
-				own[id] = sends
+				own[id] = sent{k.name, sends}
 			}
 		}
 	}
@@ -132,12 +136,12 @@ func each(t *testing.T, open Open) {
 	id := throttle.NewID()
 	k.release(throttle.Admission{ID: id, At: k.take(id).At}) // a key without sends is not visited
 	visited := 0
-	err := k.limiter.Each(context.Background(), func(h throttle.History) bool {
+	err := k.limiter.Each(context.Background(), func(key string, h throttle.History) bool {
 		if len(h) == 0 {
 			t.Error("a history without sends")
-		} else if sends, ok := own[h[0].ID]; ok {
-			if visited++; len(h) != sends {
-				t.Errorf("history %v, want %d sends", h, sends)
+		} else if want, ok := own[h[0].ID]; ok {
+			if visited++; len(h) != want.sends || key != want.key {
+				t.Errorf("history of %q: %v, want %+v", key, h, want)
 			}
 		}
 		return true
@@ -146,7 +150,7 @@ func each(t *testing.T, open Open) {
 		t.Fatalf("%d of %d visited, %v", visited, len(own), err)
 	}
 	visited = 0
-	err = k.limiter.Each(context.Background(), func(throttle.History) bool { visited++; return false })
+	err = k.limiter.Each(context.Background(), func(string, throttle.History) bool { visited++; return false })
 	if err != nil || visited != 1 {
 		t.Fatalf("%d visited after the first said stop, %v", visited, err)
 	}

@@ -7,7 +7,7 @@ for (const name of ["start", "tick", "end"]) {
     seen.events.push([name, limit, waitMs, seconds].filter((part) => part != null).join(" "));
   });
 }
-document.addEventListener("securitypolicyviolation", (event) => console.error(`violates ${event.violatedDirective}`));
+document.addEventListener("securitypolicyviolation", (event) => event.blockedURI.endsWith("/favicon.ico") || console.error(`violates ${event.violatedDirective}`));
 document.addEventListener("submit", (event) => {
   event.preventDefault();
   seen.submits++;

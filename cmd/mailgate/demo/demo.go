@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -33,16 +34,13 @@ type Options struct {
 func New(o Options) http.Handler {
 	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
 	mailgate := http.StripPrefix("/demo", backEnd(o))
+	keys := newHandover(o)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "index.html") })
 	mux.HandleFunc("GET /inbox", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "inbox.html") })
-	mux.HandleFunc("GET /console", func(w http.ResponseWriter, r *http.Request) {
-		// A fragment stays in the browser: no server and no log sees the key.
-		http.Redirect(w, r, "/admin#key="+o.AdminKey, http.StatusSeeOther)
-	})
-	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/docs#api="+o.APIKey+"&admin="+o.AdminKey, http.StatusSeeOther)
-	})
+	mux.HandleFunc("GET /console", keys.lead("/admin"))
+	mux.HandleFunc("GET /api", keys.lead("/docs"))
+	mux.HandleFunc("POST /demo/keys", keys.give)
 	mux.Handle("GET /web/{name}", http.StripPrefix("/web", http.FileServerFS(o.Pages)))
 	mux.Handle("POST /demo/send-code", mailgate)
 	mux.Handle("POST /demo/verify-code", mailgate)
@@ -54,7 +52,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusNotFound, "Not found. Pages: /, /inbox and /console. API: /api.")
+		fail(w, http.StatusNotFound, "not-found", "Not found", "Pages: /, /inbox and /console. API: /api.")
 	})
 	return guard(mux)
 }
@@ -71,7 +69,7 @@ func backEnd(o Options) http.Handler {
 			r.Out.Header.Set("Authorization", "Bearer "+key)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			fail(w, http.StatusBadGateway, "mailgate does not answer")
+			fail(w, http.StatusBadGateway, "not-ready", "Not ready", "mailgate does not answer.")
 		},
 	}
 }
@@ -81,13 +79,13 @@ func backEnd(o Options) http.Handler {
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
-			fail(w, http.StatusForbidden, "mailgate dev answers only on loopback names such as localhost.")
+			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev answers only on loopback names such as localhost.")
 			return
 		}
 		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
-			fail(w, http.StatusForbidden, "mailgate dev takes requests from its own pages only.")
+			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev takes requests from its own pages only.")
 			return
 		}
 		h := w.Header()
@@ -115,8 +113,9 @@ func writeJSON(w http.ResponseWriter, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // fails only if the browser has gone
 }
 
-func fail(w http.ResponseWriter, status int, sentence string) {
-	w.Header().Set("Content-Type", "application/problem+json")
+// fail answers with a problem, as the API does.
+func fail(w http.ResponseWriter, status int, kind, title, detail string) {
+	w.Header().Set("Content-Type", wire.ProblemType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"title": sentence, "status": status}) // as above
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": wire.Ours + kind, "title": title, "status": status, "detail": detail}) // as above
 }

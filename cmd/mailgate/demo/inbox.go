@@ -7,8 +7,11 @@ import (
 	"net/mail"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -95,25 +98,24 @@ func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
 		i.opened[mail.ID] = true
 		i.mu.Unlock()
+		from := sender(mail)
 		writeJSON(w, struct {
 			line
-			From   string `json:"from"`
-			Text   string `json:"text"`
-			Source string `json:"source"`
-		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, false}, sender(mail), mail.Text, string(mail.Raw)})
+			From     string `json:"from"`
+			FromName string `json:"from_name"`
+			HTML     bool   `json:"html"` // whether there is an HTML part
+			Text     string `json:"text"`
+			Source   string `json:"source"`
+		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, false}, from.Address, from.Name, mail.HTML != "", mail.Text, string(mail.Raw)})
 	}
 }
 
 // sender returns the email's From, or else the envelope's sender.
-func sender(m sandbox.Message) string {
-	from, err := mail.ParseAddress(m.Header.Get("From"))
-	switch {
-	case err != nil:
-		return m.From
-	case from.Name == "":
-		return from.Address
+func sender(m sandbox.Message) *mail.Address {
+	if from, err := mail.ParseAddress(m.Header.Get("From")); err == nil {
+		return from
 	}
-	return from.Name + " <" + from.Address + ">"
+	return &mail.Address{Address: m.From}
 }
 
 // html serves the HTML part as a document for a frame. Its policy allows styles only: no script, no
@@ -122,7 +124,22 @@ func (i *inbox) html(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox allow-same-origin")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		io.WriteString(w, mail.HTML)
+		io.WriteString(w, withoutLinks(mail.HTML))
+	}
+}
+
+// withoutLinks leaves out each <link>: no policy keeps a browser from connecting to where a
+// preconnect or a dns-prefetch leads.
+func withoutLinks(text string) string {
+	var b strings.Builder
+	for tokens := html.NewTokenizer(strings.NewReader(text)); ; {
+		if tokens.Next() == html.ErrorToken {
+			return b.String()
+		}
+		raw := string(tokens.Raw())
+		if name, _ := tokens.TagName(); string(name) != "link" {
+			b.WriteString(raw)
+		}
 	}
 }
 
@@ -133,7 +150,7 @@ func (i *inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, b
 	hidden := id <= i.hidden
 	i.mu.Unlock()
 	if err != nil || !ok || hidden {
-		fail(w, http.StatusNotFound, "This email is gone.")
+		fail(w, http.StatusNotFound, "not-found", "Not found", "This email is gone.")
 		return sandbox.Message{}, false
 	}
 	return mail, true
