@@ -16,8 +16,8 @@ type Tier struct {
 	Window time.Duration // whole milliseconds
 }
 
-// MaxKept is the largest limit of a Policy's tier, and the most sends that a state holds: older
-// ones are dropped, as no tier counts them. Larger limits are for the counters.
+// MaxKept is the largest limit of a Policy's tier. A state holds no more sends than that, as no tier
+// counts older ones. For a larger limit use a counter.
 const MaxKept = 1000
 
 const (

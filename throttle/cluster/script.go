@@ -46,27 +46,29 @@ func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err e
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = six(nil, throttle.MaxKept, a.Window())
+		params = appendNumbers(nil, throttle.MaxKept, a.Window())
 		for _, t := range a.Tiers() {
-			params = six(params, int64(t.Limit), t.Window.Milliseconds())
+			params = appendNumbers(params, int64(t.Limit), t.Window.Milliseconds())
 		}
 		return tiersScript, params, nil
 	case throttle.FixedWindow:
 		return fixedWindowScript, tierParams(a.Tier()), nil
 	case throttle.SlidingWindow:
-		return slidingWindowScript, six(tierParams(a.Tier()), a.Part()), nil
+		return slidingWindowScript, appendNumbers(tierParams(a.Tier()), a.Part()), nil
 	case throttle.TokenBucket:
-		return bucketScript, six(tierParams(a.Tier()), int64(a.Room()), 0), nil
+		return bucketScript, appendNumbers(tierParams(a.Tier()), int64(a.Room()), 0), nil
 	case throttle.LeakyBucket:
-		return bucketScript, six(tierParams(a.Tier()), int64(a.Room()), 1), nil
+		return bucketScript, appendNumbers(tierParams(a.Tier()), int64(a.Room()), 1), nil
 	}
 	return nil, nil, fmt.Errorf("there is no script for a %T", a)
 }
 
-func tierParams(t throttle.Tier) []byte { return six(nil, t.Window.Milliseconds(), int64(t.Limit)) }
+func tierParams(t throttle.Tier) []byte {
+	return appendNumbers(nil, t.Window.Milliseconds(), int64(t.Limit))
+}
 
-// six appends numbers of six bytes, as the scripts read them.
-func six(text []byte, numbers ...int64) []byte {
+// appendNumbers appends numbers of six bytes, as the scripts read them.
+func appendNumbers(text []byte, numbers ...int64) []byte {
 	for _, n := range numbers {
 		text = binary.BigEndian.AppendUint16(text, uint16(n>>32))
 		text = binary.BigEndian.AppendUint32(text, uint32(n))
@@ -113,7 +115,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	ctx, key = redisx.Call(ctx), h.prefix+key+"}"
 	for range 2 {
 		sent := sinceBegan()
-		args := []any{string(op.Step), pack(op.All), h.notAfter(ctx, op.Step, sent, h.clocks.of(key).Load()), params}
+		args := []any{string(op.Step), encode(op.All), h.notAfter(ctx, op.Step, sent, h.clocks.of(key).Load()), params}
 		answer, err := script.Run(ctx, h.client, key, args...)
 		if err != nil {
 			return throttle.Reply{}, unchanged(err)
@@ -146,10 +148,10 @@ func (h *home) notAfter(ctx context.Context, step throttle.Step, sent, ahead int
 	return strconv.FormatInt(sent+ahead+wait.Milliseconds(), 10)
 }
 
-// pack writes admissions as the scripts read them.
-func pack(all []throttle.Admission) (text []byte) {
+// encode writes admissions as the scripts read them.
+func encode(all []throttle.Admission) (text []byte) {
 	for _, a := range all {
-		text = append(six(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
+		text = append(appendNumbers(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
 }

@@ -26,9 +26,9 @@ type question struct {
 type state int
 
 const (
-	free    state = iota // nothing
-	charged              // one send
-	mayBe                // unknown: the call failed
+	free      state = iota // nothing
+	charged                // one send
+	uncertain              // unknown: the call failed
 )
 
 // questions returns a round of the rules that apply to the send, in the order of charging.
@@ -103,10 +103,9 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 	return nil
 }
 
-// refund releases the charges of a round that was refused after all, and returns what
-// is still to be released. The rules that did not refuse are asked again, without the
-// charge: the send that was faster may have used up their quota as well, and the longest
-// wait is in the answer. A rule that still has the charge answers as before it.
+// refund refunds the charges of a round that was refused after all, and returns those that failed.
+// The rules that did not refuse are then asked again: another send may have used up their quota too,
+// and the answer has the longest wait. A rule that could not be refunded answers as before the charge.
 func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge) {
 	ctx = context.WithoutCancel(ctx)
 	failed, _ = s.Release(ctx, all)
@@ -126,20 +125,20 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 	return failed
 }
 
-// charges returns what a round has been charged, and what an exact rule may have been: there,
-// releasing an id that is not on record changes nothing.
+// charges returns what a round has been charged, and what exact rules may have been charged: to
+// release an id that they do not have on record changes nothing.
 func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
 		q := &round[i]
-		if q.state == charged || q.state == mayBe && q.rule.exact() {
+		if q.state == charged || q.state == uncertain && q.rule.exact() {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}})
 		}
 	}
 	return all
 }
 
-// lookAhead asks about the email after a mailbox's first, which will be a resend. The first
-// one is charged, so a rule that cannot be asked is left out.
+// lookAhead asks about the email after a mailbox's first, which will be a resend. The first is
+// charged already, so a rule that fails is left out.
 func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 	if !s.reserve || d.Mailbox.Sent == 0 {
 		return
@@ -195,7 +194,7 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	switch {
 	case errors.Is(err, throttle.ErrUnchanged):
 	case err != nil:
-		q.state = mayBe
+		q.state = uncertain
 	case v.Allowed:
 		q.state = charged
 	}

@@ -133,9 +133,8 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	return decide(round), nil
 }
 
-// Release refunds charges, because the email certainly never left. It returns those that
-// failed and may be tried again: a counter's is not among them, as a second try could take
-// off another send.
+// Release refunds charges because the email certainly never left. It returns those that failed and
+// may be refunded again. A counter's is not among them: refunded twice, it would refund another send.
 func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {
 	errs := make([]error, len(all))
 	s.each(len(all), func(i int) {

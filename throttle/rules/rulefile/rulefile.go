@@ -235,7 +235,7 @@ func checkName(name string, seen map[string]bool) error {
 	return nil
 }
 
-// complete reads a rule of the file; what it leaves out is that of the built-in rule of its name.
+// complete reads a rule of the file. Fields that are not set keep the built-in rule's values.
 func (t ruleText) complete(d Defaults, seen map[string]bool) (r Rule, err error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return r, err
