@@ -72,7 +72,7 @@ func (id Identity) key(local, domain string) string {
 	return row.fold(local) + "@" + cmp.Or(row.OneAs, domain)
 }
 
-// fold folds a local part. One of nothing but what would be dropped stays as it is.
+// fold folds a local part. If nothing would be left of it, it is kept.
 func (p *provider) fold(local string) string {
 	local = cutTag(strings.ToLower(local), "+")
 	if p.Tag != "" {
