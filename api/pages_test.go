@@ -147,7 +147,7 @@ func TestMethods_EachPath_Answered(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/nothing", "/send-code/", "/Send-Code", "//send-code", "/send%2Dcode", "/mailboxes", "/mailboxes/",
-		"/mailboxes/a/b", "/admin/", "/admin/console", "/admin/console/console.html", "/admin/console/index.html", "/admin/console/..%2Fweb.go", "/admin/mailboxes/a@example.com/", "/livez/", "/docs/x", "/openapi.yml"} {
+		"/mailboxes/a/b", "/admin/", "/admin/console", "/admin/console/console.html", "/admin/console/index.html", "/admin/console/signup.js", "/admin/console/..%2Fweb.go", "/admin/mailboxes/a@example.com/", "/livez/", "/docs/x", "/openapi.yml"} {
 		r.do("GET", path, appKey, "").is(t, 404, "not-found")
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
-	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
@@ -33,7 +32,7 @@ func newServer(t *testing.T, change func(*apitest.Server, *api.Options)) *server
 	started := apitest.Start(func(s *apitest.Server, o *api.Options) {
 		o.Fallback = demo.New(demo.Options{
 			Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apitest.APIKey, AdminKey: apitest.AdminKey,
-			Relay: s.Relay, Pages: web.FS(), Ended: ended,
+			Relay: s.Relay, Ended: ended,
 		})
 		if change != nil {
 			change(s, o)

@@ -1,5 +1,5 @@
-// Package web holds what browsers load: the countdown component for any page, the page of the
-// API, the operators' console, and the sign-up page and inbox of mailgate dev.
+// Package web holds what browsers load: the countdown component for any page, the page of the API, and
+// the operators' console. The pages of mailgate dev load parts of it too.
 //
 // The pages load nothing from other servers and run no inline script.
 package web
@@ -13,7 +13,7 @@ import (
 //go:embed *.html *.css *.js *.svg
 var files embed.FS
 
-// FS holds index.html, inbox.html, console.html, and what the pages load. Docs makes the API page.
+// FS holds console.html and what the pages load. Docs makes the API page.
 func FS() fs.FS { return files }
 
 // LinkDev returns the console or the API page with links to the pages of mailgate dev, and to each

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -51,7 +50,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	defer end()
 	pages := demo.New(demo.Options{
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-		Relay: inbox, Pages: web.FS(), Ended: ended,
+		Relay: inbox, Ended: ended,
 	})
 	out := newLogOutput(to.err)
 	defer out.close()

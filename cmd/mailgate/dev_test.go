@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -143,7 +144,20 @@ func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/nowhere", "/web/", "/web/nothing.js", "/web/../web", "/demo/mails/99", "/demo/mails/x"} {
-		page.must(t, "GET", path, "", 404)
+		page.must(t, "GET", path, "", 404).isProblem(t, path)
+	}
+}
+
+// isProblem fails the test unless the answer is a problem document with words for people.
+func (r reply) isProblem(t *testing.T, where string) {
+	t.Helper()
+	var problem struct {
+		Type, Title, Detail string
+		Status              int
+	}
+	err := json.Unmarshal([]byte(r.Raw), &problem)
+	if err != nil || r.Header.Get("Content-Type") != "application/problem+json" || problem.Status != r.Status || problem.Type == "" || problem.Title == "" || problem.Detail == "" {
+		t.Errorf("%s is no problem document: %v %s", where, r.Header, r.Raw)
 	}
 }
 
@@ -206,6 +220,9 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 		r, err := page.ask(tt.method, tt.path, `{"email":"a@example.com"}`, tt.header)
 		if err != nil || r.Status != tt.status {
 			t.Errorf("%s: %v %d, want %d", name, err, r.Status, tt.status)
+		}
+		if r.Status == 403 {
+			r.isProblem(t, name)
 		}
 	}
 }

@@ -7,6 +7,7 @@ package demo
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"io/fs"
 	"net"
@@ -16,16 +17,19 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
+
+//go:embed pages
+var pages embed.FS
 
 // Options are the parts of the demo.
 type Options struct {
 	Address          string          // of mailgate, host:port
 	APIKey, AdminKey string          // the secrets of its keys
 	Relay            *sandbox.Server // whose emails are shown
-	Pages            fs.FS           // index.html, inbox.html and what they load
 	Ended            context.Context // requests that wait for email end with it
 }
 
@@ -36,12 +40,12 @@ func New(o Options) http.Handler {
 	mailgate := http.StripPrefix("/demo", backEnd(o))
 	keys := newHandover(o)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "index.html") })
-	mux.HandleFunc("GET /inbox", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, o.Pages, "inbox.html") })
+	mux.HandleFunc("GET /{$}", page("index.html"))
+	mux.HandleFunc("GET /inbox", page("inbox.html"))
 	mux.HandleFunc("GET /console", keys.lead("/admin"))
 	mux.HandleFunc("GET /api", keys.lead("/docs"))
 	mux.HandleFunc("POST /demo/keys", keys.give)
-	mux.Handle("GET /web/{name}", http.StripPrefix("/web", http.FileServerFS(o.Pages)))
+	mux.HandleFunc("GET /web/{name}", func(w http.ResponseWriter, r *http.Request) { page(r.PathValue("name"))(w, r) })
 	mux.Handle("POST /demo/send-code", mailgate)
 	mux.Handle("POST /demo/verify-code", mailgate)
 	mux.Handle("GET /demo/mailboxes/{email}", mailgate)
@@ -51,10 +55,26 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusNotFound, "not-found", "Not found", "Pages: /, /inbox and /console. API: /api.")
-	})
+	mux.HandleFunc("/", missing)
 	return guard(mux)
+}
+
+// page serves a file of the demo, or one that it shares with the other pages.
+func page(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		own, _ := fs.Sub(pages, "pages") // it is there
+		for _, files := range []fs.FS{own, web.FS()} {
+			if _, err := fs.Stat(files, name); err == nil {
+				http.ServeFileFS(w, r, files, name)
+				return
+			}
+		}
+		missing(w, r)
+	}
+}
+
+func missing(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusNotFound, "not-found", "Not found", "Pages: /, /inbox and /console. API: /api.")
 }
 
 // backEnd passes a request on to mailgate, with the key for it.
