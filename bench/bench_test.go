@@ -102,6 +102,20 @@ func TestPeers_SameRequest_AnswerAndMailLikeOurs(t *testing.T) {
 	}
 }
 
+// The service made by hand keeps its tiers wherever it stores them.
+func TestPeers_EachStore_RefusesTheSecond(t *testing.T) {
+	b := &bench{ctx: t.Context(), dir: t.TempDir()}
+	t.Cleanup(b.close)
+	relay, redis := b.openSink(), b.startRedis()
+	for _, store := range [][]string{nil, {"redis", redis.addr}, {"sqlite", b.dir + "/handmade.db"}} {
+		addr := b.startOwn("./handmade", append([]string{relay.addr}, store...)...).addr
+		fieldsOf(t, addr, http.StatusOK)
+		if got := fieldsOf(t, addr, http.StatusTooManyRequests); !slices.Equal(got, []string{"limit", "wait_ms"}) {
+			t.Errorf("%v answers %v", store, got)
+		}
+	}
+}
+
 // fieldsOf asks for a code and returns the names of all fields of the answer, sorted.
 func fieldsOf(t *testing.T, addr string, status int) []string {
 	t.Helper()

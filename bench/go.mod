@@ -13,6 +13,7 @@ require (
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/valyala/fasthttp v1.78.0
+	modernc.org/sqlite v1.62.0
 )
 
 require (
@@ -34,6 +35,5 @@ require (
 	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.62.0 // indirect
 	zombiezen.com/go/sqlite v1.4.2 // indirect
 )

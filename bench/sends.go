@@ -1,6 +1,10 @@
 package main
 
-import "net/http"
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+)
 
 const (
 	visitors = 64    // connections where answers are quick
@@ -27,16 +31,25 @@ func refusedSends(b *bench) []row {
 }
 
 // admittedSends compares an admitted POST /send-code, from the request to the relay's 250 and
-// back, with a service made by hand. Each mailbox is a new one.
+// back, with a service made by hand: in memory, which mailgate by default is not, and with the
+// same kind of storage. Each mailbox is a new one.
 func admittedSends(b *bench) []row {
-	relay := b.openSink()
-	data, _ := b.newDataDir()
-	ours, handmade := b.startMailgate(relay.addr, data), b.startOwn("./handmade", relay.addr)
-	samples := alternate(*rounds,
-		b.openLoad(ours.addr, senders, sendCode(each), http.StatusOK).on(ours),
-		b.openLoad(handmade.addr, senders, sendCode(each), http.StatusOK).on(handmade))
-	return []row{
-		compare("admitted send", "sends/s", "hand-made", rate, samples[0], samples[1], atLeast(1.2)),
-		compare("admitted send, processor", "µs", "hand-made", processor, samples[0], samples[1], atMost(1)),
+	relay, redis := b.openSink(), b.startRedis()
+	compareWith := func(settings []string, name, peer string, rates, processors bound, store ...string) []row {
+		ours := b.startMailgate(relay.addr, settings...)
+		handmade := b.startOwn("./handmade", append([]string{relay.addr}, store...)...)
+		samples := alternate(*rounds,
+			b.openLoad(ours.addr, senders, sendCode(each), http.StatusOK).on(ours),
+			b.openLoad(handmade.addr, senders, sendCode(each), http.StatusOK).on(handmade))
+		return []row{
+			compare(name, "sends/s", peer, rate, samples[0], samples[1], rates),
+			compare(name+", processor", "µs", peer, processor, samples[0], samples[1], processors),
+		}
 	}
+	onDisk := func() []string { setting, _ := b.newDataDir(); return []string{setting} }
+	onRedis := []string{"MAILGATE_REDIS_URL=redis://" + redis.addr, "MAILGATE_SECRET=bench-0c51e6a2f74b"}
+	return slices.Concat(
+		compareWith(onDisk(), "admitted send", "hand-made", atLeast(1.2), atMost(1)),
+		compareWith(onDisk(), "admitted send on disk", "hand-made, SQLite", atLeast(1), bound{}, "sqlite", filepath.Join(b.dir, "handmade.db")),
+		compareWith(onRedis, "admitted send on Redis", "hand-made, Redis", atLeast(1), bound{}, "redis", redis.addr))
 }

@@ -1,5 +1,9 @@
-// Command handmade is a service that sends codes as one is written by hand: Fiber, a map with a
-// mutex and a pool of eight connections to the relay. It keeps nothing on disk.
+// Command handmade is a service that sends codes as one is written by hand: Fiber, a pool of eight
+// connections to the relay, and tiers in a map, in Redis or in SQLite.
+//
+//	handmade 127.0.0.1:8080 127.0.0.1:25
+//	handmade 127.0.0.1:8080 127.0.0.1:25 redis 127.0.0.1:6379
+//	handmade 127.0.0.1:8080 127.0.0.1:25 sqlite history.db
 package main
 
 import (
@@ -9,7 +13,6 @@ import (
 	"math/big"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -28,30 +31,13 @@ var tiers = []struct {
 	window time.Duration
 }{{"minute", 1, time.Minute}, {"hour", 5, time.Hour}, {"day", 10, 24 * time.Hour}}
 
+// take admits a send and keeps its code, or returns the limit that was reached and how long to wait.
+type take func(mailbox, code string) (limit string, wait time.Duration, err error)
+
 var (
-	mu    sync.Mutex
-	sends = map[string][]time.Time{}
-	codes = map[string]string{}
+	admit take
 	relay *email.Pool
 )
-
-// take admits a send and keeps its code, or returns the limit that was reached and how long to wait.
-func take(mailbox, code string) (limit string, wait time.Duration) {
-	mu.Lock()
-	defer mu.Unlock()
-	now, all := time.Now(), sends[mailbox]
-	for _, t := range tiers {
-		if len(all) >= t.limit {
-			if left := t.window - now.Sub(all[len(all)-t.limit]); left > wait {
-				limit, wait = t.name, left
-			}
-		}
-	}
-	if limit == "" {
-		sends[mailbox], codes[mailbox] = append(all, now), code
-	}
-	return limit, wait
-}
 
 func send(c *fiber.Ctx) error {
 	var request struct {
@@ -65,7 +51,11 @@ func send(c *fiber.Ctx) error {
 		return err
 	}
 	code, mailbox := fmt.Sprintf("%06d", number), strings.Clone(request.Email)
-	if limit, wait := take(mailbox, code); limit != "" {
+	limit, wait, err := admit(mailbox, code)
+	if err != nil {
+		return err
+	}
+	if limit != "" {
 		return c.Status(fiber.StatusTooManyRequests).JSON(fiber.Map{"limit": limit, "wait_ms": wait.Milliseconds()})
 	}
 	fill := strings.NewReplacer("{{code}}", code, "{{email}}", mailbox)
@@ -79,13 +69,30 @@ func send(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"status": "sent", "email": mailbox})
 }
 
-func main() {
-	var err error
-	if relay, err = email.NewPool(os.Args[2], 8, nil); err == nil {
-		app := fiber.New(fiber.Config{DisableStartupMessage: true})
-		app.Post("/send-code", send)
-		err = app.Listen(os.Args[1])
+// open returns the tiers in memory, in Redis at an address, or in SQLite in a file.
+func open(store []string) (take, error) {
+	switch {
+	case len(store) == 0:
+		return inMemory(), nil
+	case store[0] == "redis":
+		return inRedis(store[1]), nil
 	}
-	fmt.Fprintln(os.Stderr, "handmade:", err)
+	return inSQLite(store[1])
+}
+
+func serve(addr, smtp string, store []string) (err error) {
+	if admit, err = open(store); err != nil {
+		return err
+	}
+	if relay, err = email.NewPool(smtp, 8, nil); err != nil {
+		return err
+	}
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/send-code", send)
+	return app.Listen(addr)
+}
+
+func main() {
+	fmt.Fprintln(os.Stderr, "handmade:", serve(os.Args[1], os.Args[2], os.Args[3:]))
 	os.Exit(1)
 }
