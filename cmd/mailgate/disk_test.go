@@ -125,7 +125,10 @@ func TestDataDir_Moved_SendsNothingUntilItIsBack(t *testing.T) {
 		t.Error("the metrics do not say so")
 	}
 	must.OK(t, os.Rename(dir+".old", dir))
-	app.must(t, "GET", "/readyz", "", 200)
+	servertest.Eventually(t, "readiness, which may be a quarter of a second old", func() bool {
+		r, err := app.ask("GET", "/readyz", "", nil)
+		return err == nil && r.Status == 200
+	})
 	app.mustSend(t, "alice@example.com", 429)
 	app.mustSend(t, "bob@example.com", 200)
 	if n := len(relay.List()); n != 2 {
