@@ -86,6 +86,22 @@ func TestArchitecture_Functions_Exist(t *testing.T) {
 	}
 }
 
+// The pages for contributors name files that exist.
+func TestRecipes_NamedFiles_Exist(t *testing.T) {
+	pages, checked := files(t, ".md"), 0
+	for _, page := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
+		for _, file := range regexp.MustCompile("`([\\w-]+(?:/[\\w-]+)*/?[\\w-]*\\.(?:go|md|yaml|json))`").FindAllStringSubmatch(pages[page], -1) {
+			checked++
+			if _, err := os.Stat(file[1]); err != nil {
+				t.Errorf("%s: there is no %s", page, file[1])
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d files were found", checked)
+	}
+}
+
 // program is the text of all files but tests.
 func program(t *testing.T) string {
 	var all strings.Builder

@@ -17,17 +17,13 @@ const (
 )
 
 // admit lets requests through whose key opens the route, and bounds how many are in progress.
-func (s *Server) admit(to access) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		r := requestOf(c)
-		if err := s.checkKey(c, r, to); err != nil {
+func (s *Server) admit(to access) step {
+	return func(r *request) error {
+		if err := s.checkKey(r.c, r, to); err != nil {
 			return err
 		}
 		r.ctx, r.cancel = context.WithDeadline(s.alive, r.began.Add(s.with.SendDeadline))
-		if err := s.enter(c, r, to); err != nil {
-			return err
-		}
-		return c.Next()
+		return s.enter(r.c, r, to)
 	}
 }
 

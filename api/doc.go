@@ -8,11 +8,11 @@
 //
 // # Structure
 //
-// routes.go names every route with its middleware and its handler. A handler reads a struct from
-// the body (body.go), whose validate tags check it (validate.go), makes one call to what decides,
-// and answers with a struct. An error becomes an answer in one place, by the table in problem.go;
-// send.go maps the errors of package delivery to it. retry.go repeats the answers to sends under an
-// Idempotency-Key.
+// routes.go names every route with its steps and its handler. handler.go reads the body of a route
+// into a struct (body.go), whose validate tags check it (validate.go), makes one call to what decides,
+// and answers with a struct; a decision is told by package internal/report. An error becomes an answer
+// in one place, by the table in problem.go; send.go maps the errors of package delivery to it. retry.go
+// repeats the answers to sends under an Idempotency-Key.
 //
 // All middleware shares one [request]: accessLog makes it first, and writes the log line and the
 // metrics last. share.go bounds the requests in progress (package share), auth.go checks keys, and ratelimit.go

@@ -6,15 +6,36 @@ import (
 	"github.com/mailgate/mailgate/internal/wire"
 )
 
-// handler makes the handler of a route: it reads what comes before the body, such as a name in the
-// path, reads the body and checks it, calls do, and answers with what that returns as JSON.
-func handler[B any](s *Server, do func(*request, *B) (any, error), before ...func(*request) error) fiber.Handler {
+// step is what a route does before its handler: it bounds the requests, asks for a key, or reads a name
+// in the path.
+type step func(*request) error
+
+func (r *request) take(steps []step) error {
+	for _, next := range steps {
+		if err := next(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page makes the handler of a route that writes its answer itself.
+func page(show fiber.Handler, steps ...step) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if err := requestOf(c).take(steps); err != nil {
+			return err
+		}
+		return show(c)
+	}
+}
+
+// handler makes the handler of a route: after its steps it reads the body and checks it, calls do, and
+// answers with what that returns as JSON.
+func handler[B any](s *Server, do func(*request, *B) (any, error), steps ...step) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
-		for _, read := range before {
-			if err := read(r); err != nil {
-				return err
-			}
+		if err := r.take(steps); err != nil {
+			return err
 		}
 		body := new(B)
 		if err := s.readBody(r, body); err != nil {

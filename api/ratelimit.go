@@ -1,7 +1,6 @@
 package api
 
 import (
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
@@ -11,7 +10,7 @@ import (
 // boundLookups admits as many requests of a caller as Options.Lookups does. A request without a
 // key that opens the route is counted by its address, so that it uses up nothing of a caller's.
 // Keys of the two kinds may have one name, and are counted apart.
-func (s *Server) boundLookups(to access) fiber.Handler {
+func (s *Server) boundLookups(to access) step {
 	kind := map[access]string{applications: "application ", operators: "operator "}[to]
 	return s.bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
 		if r.shown == to {
@@ -23,27 +22,24 @@ func (s *Server) boundLookups(to access) fiber.Handler {
 }
 
 // boundCountdowns admits as many requests of an address as Options.Countdowns does.
-func (s *Server) boundCountdowns() fiber.Handler {
+func (s *Server) boundCountdowns() step {
 	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, visitor)
 }
 
 func visitor(r *request) string { return "address " + network.Visitor(r.client) }
 
-// bound makes the middleware of a limiter; nil is no limit. Its limits are in refusals only: the
+// bound makes the step of a limiter; nil is no limit. Its limits are in refusals only: the
 // RateLimit headers of other answers are about a mailbox.
-func (s *Server) bound(name, whose string, by *throttle.Limiter, key func(*request) string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
+func (s *Server) bound(name, whose string, by *throttle.Limiter, key func(*request) string) step {
+	return func(r *request) error {
 		if by == nil {
-			return c.Next()
+			return nil
 		}
-		of := key(requestOf(c))
-		v, err := gate.Take(c.UserContext(), by, of)
-		if err != nil {
-			return err
+		of := key(r)
+		v, err := gate.Take(r.c.UserContext(), by, of)
+		if err == nil && !v.Allowed {
+			return denied(r.told(report.OfOne(name, whose, s.names.subject(of), &v)))
 		}
-		if !v.Allowed {
-			return denied(requestOf(c).told(report.OfOne(name, whose, s.names.subject(of), &v)))
-		}
-		return c.Next()
+		return err
 	}
 }

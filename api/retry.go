@@ -11,25 +11,33 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 )
 
-// sendOnce sends under an Idempotency-Key. An invalid request leaves its key unused, so that it can be
-// corrected and sent under the same one. But a request whose template is gone or has changed may have
-// been sent before a reload: it gets the first answer then.
-func (s *Server) sendOnce(r *request, body *sendBody) (any, error) {
+// attempt begins a send. Without one the request has been answered, as the first under its
+// Idempotency-Key was, or fails. An invalid request leaves its key unused, so that it can be corrected
+// and sent under the same one. But a request whose template is gone or has changed may have been sent
+// before a reload: it gets the first answer then.
+func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, error) {
+	if r.idempotencyKey == "" {
+		return s.delivery.Attempt(r.ctx, r.id), nil
+	}
 	traits, gone := body.send.Traits, invalidFields(body.gone)
 	name := idempotency.Name{Caller: r.callerName(), Key: r.idempotencyKey}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", r.c.Request().Body()))
+	attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", r.c.Request().Body()))
 	switch {
 	case gone != nil && isMismatch(err):
 		return nil, gone
 	case err != nil:
 		return nil, s.notSent(r, traits, err)
-	case replay != nil:
-		s.replay(r, replay)
-		return written{}, nil
+	case first != nil:
+		s.replay(r, first)
+		return nil, nil
 	case gone != nil && !attempt.MayHaveLeft():
 		return nil, s.notSent(r, traits, attempt.Refuse(gone))
 	}
-	answer, err := s.send(r, attempt, body.send)
+	return attempt, nil
+}
+
+// keep writes an answer that retries under its key get as well, if it is one.
+func (s *Server) keep(r *request, attempt *delivery.Attempt, answer any, err error) (any, error) {
 	if !attempt.Answered() {
 		return answer, err
 	}

@@ -72,23 +72,20 @@ func text(field *string) string {
 
 // sendCode handles POST /send-code.
 func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
-	if r.idempotencyKey != "" {
-		return s.sendOnce(r, body)
+	attempt, err := s.attempt(r, body)
+	if attempt == nil {
+		return written{}, err
 	}
-	return s.send(r, s.delivery.Attempt(r.ctx, r.id), body.send)
-}
-
-// send sends the email.
-func (s *Server) send(r *request, attempt *delivery.Attempt, send delivery.Send) (any, error) {
-	s.warnOfInside(r, send.Traits)
-	result, err := attempt.Send(send)
+	traits := body.send.Traits
+	s.warnOfInside(r, traits)
+	result, err := attempt.Send(body.send)
 	if err != nil {
-		return nil, s.notSent(r, send.Traits, err)
+		return s.keep(r, attempt, nil, s.notSent(r, traits, err))
 	}
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}
-	return reported{answer, s.toldSend(r, send.Traits, &result.Decision)}, nil
+	return s.keep(r, attempt, reported{answer, s.toldSend(r, traits, &result.Decision)}, nil)
 }
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
