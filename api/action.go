@@ -83,17 +83,17 @@ func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
 		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
 		return nil, err
 	}
-	told := r.told(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
+	rep := r.reports(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
 	if !v.Allowed {
 		r.admission = throttle.ID{}
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
-		return nil, denied(told)
+		return nil, denied(rep)
 	}
 	if !limiter.Algorithm.Exact() {
 		r.admission = idAt(v.At)
 	}
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return reported{&actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, told}, nil
+	return reported{&actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, rep}, nil
 }
 
 // peekAction answers as a take would, and charges nothing.
@@ -102,8 +102,8 @@ func (s *Server) peekAction(r *request, body *subjectBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := r.told(report.OfOne(r.action, "", r.subject, &v))
-	return reported{&actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, told}, nil
+	rep := r.reports(report.OfOne(r.action, "", r.subject, &v))
+	return reported{&actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, rep}, nil
 }
 
 // releaseAction refunds a take.

@@ -25,19 +25,19 @@ func (s *Server) showCountdown(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsontext.Value(s.toldPeek(r, &decision).Remaining()), nil
+	return jsontext.Value(s.reportPeek(r, &decision).Remaining()), nil
 }
 
-// toldSend returns the report of a send to the mailbox of the request, with a token for its countdown.
-func (s *Server) toldSend(r *request, send rules.Send, d *rules.Decision) *report.Report {
-	told := s.toldPeek(r, d)
-	told.Countdown = s.sealCountdown(send, told.Wait)
-	return told
+// reportSend returns the report of a send to the mailbox of the request, with a token for its countdown.
+func (s *Server) reportSend(r *request, send rules.Send, d *rules.Decision) *report.Report {
+	rep := s.reportPeek(r, d)
+	rep.Countdown = s.sealCountdown(send, rep.Wait)
+	return rep
 }
 
-// toldPeek returns the report of a decision about the mailbox of the request.
-func (s *Server) toldPeek(r *request, d *rules.Decision) *report.Report {
-	return r.told(report.Of(d, r.mailbox.Hash(), s.names.subject, s.with.Now()))
+// reportPeek returns the report of a decision about the mailbox of the request.
+func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
+	return r.reports(report.Of(d, r.mailbox.Hash(), s.names.subject, s.with.Now()))
 }
 
 // sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of

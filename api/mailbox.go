@@ -72,7 +72,7 @@ func (s *Server) peek(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{mailboxAnswer{r.mailbox.String()}, s.toldSend(r, send, &decision)}, nil
+	return reported{mailboxAnswer{r.mailbox.String()}, s.reportSend(r, send, &decision)}, nil
 }
 
 // inspectMailbox shows an operator a mailbox and its sends.
@@ -95,7 +95,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
 	answer := inspectAnswer{mailboxAnswer{mailbox.String()}, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
-	return reported{answer, s.toldPeek(r, &decision)}, nil
+	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 
 // resetMailbox clears what every rule that counts by mailbox has counted for it, and the guesses at

@@ -162,8 +162,8 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 }
 
 // denied returns the problem of a refusal.
-func denied(told *report.Report) *problem {
-	return &problem{kind: quotaExceeded, retryAfter: told.RetryAfter(), report: told}
+func denied(rep *report.Report) *problem {
+	return &problem{kind: quotaExceeded, retryAfter: rep.RetryAfter(), report: rep}
 }
 
 // append appends the problem as application/problem+json (RFC 9457).

@@ -38,7 +38,7 @@ func (s *Server) bound(name, whose string, by *throttle.Limiter, key func(*reque
 		of := key(r)
 		v, err := gate.Take(r.c.UserContext(), by, of)
 		if err == nil && !v.Allowed {
-			return denied(r.told(report.OfOne(name, whose, s.names.subject(of), &v)))
+			return denied(r.reports(report.OfOne(name, whose, s.names.subject(of), &v)))
 		}
 		return err
 	}

@@ -63,8 +63,8 @@ type localsKey struct{}
 // requestOf returns the request that accessLog began.
 func requestOf(c *fiber.Ctx) *request { return c.Locals(localsKey{}).(*request) }
 
-// told keeps a report for the log.
-func (r *request) told(of report.Report) *report.Report {
+// reports keeps a report for the log.
+func (r *request) reports(of report.Report) *report.Report {
 	r.report = of
 	return &r.report
 }

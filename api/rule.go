@@ -33,22 +33,38 @@ func readRule(r *request) error {
 		return unknown(unknownRule, "rule", r.live.Rules.Names())
 	}
 	if rule.By == rules.ByMailbox {
-		return invalidField("rule", "invalid", "Rules that count by mailbox are seen and reset together, "+
-			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset.")
+		return invalidFields([]fieldProblem{{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +
+			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."}})
 	}
 	r.counted = rule
 	return nil
 }
 
+// check reads the subject as it is in a send, so that both have the same key.
 func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
-	send, refused := s.sendBy(r.live, r.counted.By, b.Subject)
-	if refused != nil && !hasField(wrong, "subject") {
-		wrong = append(wrong, *refused)
+	by, refuse := r.counted.By, func(reason, detail string) []fieldProblem {
+		return append(wrong, fieldProblem{"subject", reason, detail})
 	}
-	if len(wrong) == 0 {
-		b.key = r.counted.By.Key(send)
-		r.subject = s.names.subject(b.key)
+	var send rules.Send
+	switch how := by.Subject(); {
+	case hasField(wrong, "subject"):
+		return wrong
+	case how == "" && b.Subject != nil:
+		return refuse("invalid", "This rule counts all sends as one: leave subject out.")
+	case how != "" && b.Subject == nil:
+		return refuse("missing", "subject is missing.")
+	case how != "":
+		var ok bool
+		if send, ok = by.Read(*b.Subject, s.with.Identity); !ok {
+			return refuse("invalid", "subject must be "+how+".")
+		}
+		known := map[rules.By][]string{rules.ByAPIKey: s.callerNames(), rules.ByTemplate: r.live.Composer.Templates()}[by]
+		if known != nil && !slices.Contains(known, *b.Subject) {
+			return refuse("unknown", "subject must be "+how+": "+strings.Join(known, ", ")+".")
+		}
 	}
+	b.key = by.Key(send)
+	r.subject = s.names.subject(b.key)
 	return wrong
 }
 
@@ -58,39 +74,13 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed, r.subject}, r.told(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed, r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
 	cleared, err := s.clear(r, "rule", r.counted.Name, body.key, body.Reason)
 	return &resetAnswer{Rule: r.counted.Name, Subject: r.subject, Cleared: cleared}, err
-}
-
-// sendBy returns a send with nothing but the subject that a rule counts by, or what is wrong with the
-// subject. It is read as it is in a send, so that both have the same key.
-func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, wrong *fieldProblem) {
-	refuse := func(reason, detail string) (rules.Send, *fieldProblem) {
-		return send, &fieldProblem{"subject", reason, detail}
-	}
-	how := by.Subject()
-	switch {
-	case how == "" && subject == nil:
-		return send, nil
-	case how == "":
-		return refuse("invalid", "This rule counts all sends as one: leave subject out.")
-	case subject == nil:
-		return refuse("missing", "subject is missing.")
-	}
-	send, ok := by.Read(*subject, s.with.Identity)
-	if !ok {
-		return refuse("invalid", "subject must be "+how+".")
-	}
-	known := map[rules.By][]string{rules.ByAPIKey: s.callerNames(), rules.ByTemplate: live.Composer.Templates()}[by]
-	if known != nil && !slices.Contains(known, *subject) {
-		return refuse("unknown", "subject must be "+how+": "+strings.Join(known, ", ")+".")
-	}
-	return send, nil
 }
 
 // callerNames are the names that callers of sends can have.

@@ -85,7 +85,7 @@ func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 	s.noteResult(r, &result)
 	s.metrics.sent(outcomeSent)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}
-	return s.keep(r, attempt, reported{answer, s.toldSend(r, traits, &result.Decision)}, nil)
+	return s.keep(r, attempt, reported{answer, s.reportSend(r, traits, &result.Decision)}, nil)
 }
 
 // sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
@@ -115,12 +115,12 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	s.noteResult(r, &e.Result)
 	if d := &e.Result.Decision; e.Kind == delivery.Limited {
 		s.metrics.denied(d.Rule, d.Verdict.Limit)
-		return denied(s.toldSend(r, traits, d))
+		return denied(s.reportSend(r, traits, d))
 	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.report {
-		p.id, p.report = e.Result.ID, s.toldSend(r, traits, &e.Result.Decision)
+		p.id, p.report = e.Result.ID, s.reportSend(r, traits, &e.Result.Decision)
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
@@ -133,7 +133,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 // have refused it.
 func (s *Server) noteResult(r *request, result *delivery.Result) {
 	r.admission = result.ID
-	r.told(report.Report{Delay: result.Decision.Delay, Degraded: result.Decision.Degraded})
+	r.reports(report.Report{Delay: result.Decision.Delay, Degraded: result.Decision.Degraded})
 	for _, refusal := range result.Decision.Shadow {
 		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("mailbox", r.mailbox.Hash()), slog.String("rule", refusal.Rule)}
 		if refusal.Err != nil {

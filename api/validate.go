@@ -92,11 +92,6 @@ func invalidFields(wrong []fieldProblem) error {
 	return &problem{kind: invalid, fields: wrong}
 }
 
-// invalidField returns the problem of a request with one invalid field.
-func invalidField(name, reason, detail string) error {
-	return invalidFields([]fieldProblem{{name, reason, detail}})
-}
-
 func hasField(wrong []fieldProblem, name string) bool {
 	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
 }

@@ -31,11 +31,11 @@ func (s *Server) verifyCode(r *request, body *verifyBody) (any, error) {
 	case verify.Expired:
 		return nil, &problem{kind: codeExpired}
 	}
-	told := r.told(report.OfOne("guesses", "this mailbox's guesses at codes", r.mailbox.Hash(), &outcome.Guesses))
+	rep := r.reports(report.OfOne("guesses", "this mailbox's guesses at codes", r.mailbox.Hash(), &outcome.Guesses))
 	if outcome.Result == verify.Spent {
-		return nil, denied(told)
+		return nil, denied(rep)
 	}
-	return nil, &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, report: told}
+	return nil, &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, report: rep}
 }
 
 // verifyResults are the words for them in metrics.

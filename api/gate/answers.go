@@ -11,8 +11,8 @@ import (
 )
 
 func (g *gate[C]) refuse(c C, v throttle.Verdict) error {
-	told := report.OfOne(g.Name, "these requests", "", &v)
-	return problem(exchangeOf(c), http.StatusTooManyRequests, told.RetryAfter(), told.Refusal(nil))
+	rep := report.OfOne(g.Name, "these requests", "", &v)
+	return problem(exchangeOf(c), http.StatusTooManyRequests, rep.RetryAfter(), rep.Refusal(nil))
 }
 
 // retry is after how many milliseconds a request that could not be counted can be repeated.
@@ -31,7 +31,8 @@ func Failed[C Request](c C, err error) error {
 }
 
 func problem(x exchange, status int, wait int64, body []byte) error {
-	x.set([2]string{"Cache-Control", "no-store"}, [2]string{"Retry-After", strconv.FormatInt(wire.Seconds(wait), 10)},
-		[2]string{"Content-Type", wire.ProblemType})
+	x.set("Cache-Control", "no-store")
+	x.set("Retry-After", strconv.FormatInt(wire.Seconds(wait), 10))
+	x.set("Content-Type", wire.ProblemType)
 	return x.answer(status, body)
 }

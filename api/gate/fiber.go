@@ -30,11 +30,7 @@ func (x onFiber) peer() string {
 	return peerKey(x.c.Context().RemoteAddr().String())
 }
 
-func (x onFiber) set(fields ...[2]string) {
-	for _, f := range fields {
-		x.c.Set(f[0], f[1])
-	}
-}
+func (x onFiber) set(name, value string) { x.c.Set(name, value) }
 
 func (x onFiber) answer(status int, body []byte) error { return x.c.Status(status).Send(body) }
 

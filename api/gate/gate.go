@@ -43,8 +43,8 @@ type exchange interface {
 	context() context.Context
 	// peer returns the limiter's key for the address of the connection.
 	peer() string
-	// set sets header fields of the answer, each a name and a value.
-	set(fields ...[2]string)
+	// set sets a header field of the answer.
+	set(name, value string)
 	// answer writes the answer.
 	answer(status int, body []byte) error
 	// next calls the handler, and ends with the status of its answer just before that can be sent.
@@ -84,7 +84,7 @@ func (g *gate[C]) handle(c C) error {
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
-		x.set(headers(key, &verdict)...)
+		setRateLimit(x, key, &verdict)
 		return g.Refuse(c, verdict)
 	}
 	if err := hold(ctx, verdict.Delay); err != nil {
@@ -98,7 +98,7 @@ func (g *gate[C]) handle(c C) error {
 			}
 		}
 		if !own {
-			x.set(headers(key, &verdict)...)
+			setRateLimit(x, key, &verdict)
 		}
 	})
 }

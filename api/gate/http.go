@@ -47,11 +47,7 @@ func (x *Exchange) peer() string {
 	return peerKey(x.R.RemoteAddr)
 }
 
-func (x *Exchange) set(fields ...[2]string) {
-	for _, f := range fields {
-		x.W.Header().Set(f[0], f[1])
-	}
-}
+func (x *Exchange) set(name, value string) { x.W.Header().Set(name, value) }
 
 func (x *Exchange) answer(status int, body []byte) error {
 	x.W.WriteHeader(status)

@@ -28,11 +28,10 @@ func peerKey(address string) string { return "peer " + address }
 // process: one caller has one key.
 var partitions = []byte(rand.Text())
 
-// headers returns the RateLimit header fields. Their pk is a short hash of the key.
-func headers(key string, v *throttle.Verdict) (fields [][2]string) {
+// setRateLimit sets the RateLimit header fields. Their pk is a short hash of the key.
+func setRateLimit(x exchange, key string, v *throttle.Verdict) {
 	mac := hmac.New(sha256.New, partitions)
 	mac.Write([]byte(key))
-	told := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
-	told.Header(func(name, value string) { fields = append(fields, [2]string{name, value}) })
-	return fields
+	rep := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
+	rep.Header(x.set)
 }
