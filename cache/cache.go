@@ -91,6 +91,18 @@ type records interface {
 
 // Open opens the directory, or makes a store in memory.
 func Open(o Options) (*Store, error) {
+	o = o.withDefaults()
+	if o.Dir == "" {
+		return &Store{records: newMemory(o), now: o.Now}, nil
+	}
+	d, err := openDisk(o)
+	if err != nil {
+		return nil, unavailable("opening the data directory", err)
+	}
+	return &Store{records: d, now: o.Now}, nil
+}
+
+func (o Options) withDefaults() Options {
 	if o.Bytes <= 0 {
 		o.Bytes = 64 << 20
 	}
@@ -100,14 +112,7 @@ func Open(o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Dir == "" {
-		return &Store{records: newMemory(o), now: o.Now}, nil
-	}
-	d, err := openDisk(o)
-	if err != nil {
-		return nil, unavailable("opening the data directory", err)
-	}
-	return &Store{records: d, now: o.Now}, nil
+	return o
 }
 
 // Ready returns an error if values cannot be read and written now.

@@ -125,8 +125,8 @@ func (d *directory) warn(log *slog.Logger, found findings) {
 	}
 	if found.future > 0 {
 		log.Warn("records are in the future: the clock was ahead, or is behind; they count until the clock has passed them, or until a reset",
-			"records", found.future, "newest", time.UnixMilli(found.newest).UTC(),
-			"ahead", (time.Duration(found.newest-found.now) * time.Millisecond).Round(time.Second).String())
+			"records", found.future, "newest", time.UnixMilli(found.Newest).UTC(),
+			"ahead", (time.Duration(found.Newest-found.now) * time.Millisecond).Round(time.Second).String())
 	}
 }
 

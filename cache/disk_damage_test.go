@@ -230,3 +230,22 @@ func TestOpen_AcceptedDamage_IsForgotten(t *testing.T) {
 	servertest.KillAfter(t, servertest.Child(t, dir+"again"), 1, func(line string) bool { return line == "written" })
 	expect(t, open(t, Options{Dir: dir}).Table("t"), "later", "value")
 }
+
+// A backup of a damaged directory is none, and neither is a damaged backup.
+func TestBackup_Damaged_Refuses(t *testing.T) {
+	dir, keys := filled(t, 20)
+	file := filepath.Join(t.TempDir(), "file")
+	summary := must.Get(Backup(Options{Dir: dir}, file))(t)
+	if summary.Records != len(keys) {
+		t.Errorf("%+v", summary)
+	}
+	for _, path := range []string{file, filepath.Join(dir, databaseName)} {
+		flip(t, path, bitOf(t, path, "t/"+keys[7], 8*len("t/"+keys[7])-3))
+	}
+	if _, err := Backup(Options{Dir: dir}, file+"2"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("backup: %v", err)
+	}
+	if _, err := Restore(Options{Dir: t.TempDir()}, file); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("restore: %v", err)
+	}
+}

@@ -12,9 +12,9 @@ import (
 
 // findings are what a look at a whole database has found.
 type findings struct {
+	Summary
 	damaged []string // keys of records that are not what was written, as they are now
 	future  int      // records that were written in the future
-	newest  int64    // when the newest of those was
 	now     int64
 }
 
@@ -86,9 +86,12 @@ func (db *database) checkRecords(found *findings) error {
 			found.damaged = append(found.damaged, r.key)
 		case err != nil || !more:
 			return err
-		case r.written > found.now+tolerance && r.key != readyKey:
-			found.future++
-			found.newest = max(found.newest, r.written)
+		case r.key != readyKey:
+			found.Records++
+			found.Newest = max(found.Newest, r.written)
+			if r.written > found.now+tolerance {
+				found.future++
+			}
 		}
 	}
 }

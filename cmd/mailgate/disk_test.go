@@ -146,7 +146,7 @@ func TestShutdown_DiskHangs_EndsWithTheGrace(t *testing.T) {
 	must.OK(t, sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil)) // each write waits for five seconds
 	hangs := make(chan error, 1)
 	go func() {
-		_, err := newClient(t, server.URL, apiKey).sendOnce("", "alice@example.com")
+		_, err := newClient(t, server.URL, apiKey).ask("POST", "/send-code", bodyFor("alice@example.com"), nil)
 		hangs <- err
 	}()
 	servertest.Eventually(t, "a send to hang", func() bool { return server.shows(t, "mailgate_http_connections 2") })

@@ -29,6 +29,8 @@ type commandLine struct {
 	TestEmail    testEmailCommand   `cmd:"" help:"Send one email through the relay."`
 	Show         showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
 	Reset        resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
+	Backup       backupCommand      `cmd:"" help:"Copy the data directory to a file, also while the node runs."`
+	Restore      restoreCommand     `cmd:"" help:"Make a data directory of a backup."`
 	Healthcheck  healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
 	PrintVersion versionCommand     `cmd:"" name:"version" help:"Print the version."`
 
