@@ -48,6 +48,7 @@ func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
 		"no version":                         "GET /livez\r\nHost: x\r\n\r\n",
 		"no version after a blank":           "GET /livez \r\nHost: x\r\n\r\n",
 		"a LF alone after the first line":    "GET /livez HTTP/1.1\nHost: x\r\n\r\n",
+		"a LF alone after another version":   "GET /livez HTTP/2.0\nHost: x\r\n\r\n",
 		"a LF alone after a header line":     "GET /livez HTTP/1.1\r\nA: b\nHost: x\r\n\r\n",
 		"a LF alone before the body":         posted + "Content-Length: 2\r\n\n{}\r\n\r\n",
 		"a folded line":                      "GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c: d\r\n\r\n",

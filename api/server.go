@@ -121,30 +121,27 @@ func (s *Server) newEndpoints() {
 }
 
 func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
-	e = front.New(connections, s.with.Log, s.fail, func(fast *fasthttp.RequestCtx, why front.Refusal, detail string) {
-		s.refuseEarly(e.App, fast, why, detail)
+	e = front.New(connections, s.with.Log, s.fail, func(fast *fasthttp.RequestCtx, status int, detail string) {
+		s.refuseEarly(e.App, fast, early[status], detail)
 	})
 	e.App.Use(s.accessLog)
 	return e
 }
 
-// early are the answers to requests that do not reach the routes.
-var early = map[front.Refusal]*kind{
-	front.Misframed: badRequest, front.UnknownMethod: methodUnknown, front.Timeout: requestTimeout,
-	front.HeaderTooLarge: headerTooLarge, front.BodyTooLarge: bodyTooLarge,
-}
+// early are the answers to requests that do not reach the routes, by their status.
+var early = map[int]*kind{400: badRequest, 408: requestTimeout, 413: bodyTooLarge, 431: headerTooLarge, 501: methodUnknown}
 
 // refuseEarly answers a request that does not reach Fiber.
-func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, why front.Refusal, detail string) {
+func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, why *kind, detail string) {
 	c := app.AcquireCtx(fast)
 	defer app.ReleaseCtx(c)
 	r := s.begin(c)
 	defer s.finish(r)
 	r.route = "unread"
-	if why == front.UnknownMethod {
+	if why == methodUnknown {
 		r.route = "unknown-method"
 	}
-	_ = s.fail(c, &problem{kind: early[why], detail: detail}) // never fails
+	_ = s.fail(c, &problem{kind: why, detail: detail}) // never fails
 	s.record(c, r)
 }
 

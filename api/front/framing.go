@@ -27,36 +27,25 @@ const (
 	userInURL         = "The URL in the request has a user."
 )
 
-// Refusal is why a request does not reach the routes.
-type Refusal int
-
-const (
-	Misframed     Refusal = iota // it is not HTTP, or a proxy may have read it differently
-	UnknownMethod                // Fiber would answer it without a problem document
-	HeaderTooLarge
-	BodyTooLarge
-	Timeout
-)
-
-// Refuse answers a request that does not reach the routes; detail may be empty.
-type Refuse func(fast *fasthttp.RequestCtx, why Refusal, detail string)
+// Refuse answers a request that does not reach the routes, with 400, 408, 413, 431 or 501. The detail may
+// be empty.
+type Refuse func(fast *fasthttp.RequestCtx, status int, detail string)
 
 // check refuses requests that a proxy may have read differently, so that one could hide in the end of
 // another, and unknown methods, which may be the rest of a request that was read wrong. fasthttp
 // refuses the rest. Both end the connection.
 func (e *Endpoint) check(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fast *fasthttp.RequestCtx) {
-		detail, known := misframed(fast), slices.Contains(fiber.DefaultMethods, string(fast.Method()))
-		if detail == "" && known {
-			next(fast)
-			return
+		status, detail := fiber.StatusBadRequest, misframed(fast)
+		if detail == "" {
+			if slices.Contains(fiber.DefaultMethods, string(fast.Method())) {
+				next(fast)
+				return
+			}
+			status = fiber.StatusNotImplemented
 		}
 		fast.SetConnectionClose()
-		if detail != "" {
-			e.refuse(fast, Misframed, detail)
-			return
-		}
-		e.refuse(fast, UnknownMethod, "")
+		e.refuse(fast, status, detail)
 	}
 }
 
@@ -138,17 +127,17 @@ func (e *Endpoint) unread(fast *fasthttp.RequestCtx, err error) {
 		return
 	}
 	if from.timedOut {
-		e.refuse(fast, Timeout, "")
+		e.refuse(fast, fiber.StatusRequestTimeout, "")
 		return
 	}
 	discard(from)
 	switch {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		e.refuse(fast, HeaderTooLarge, "")
+		e.refuse(fast, fiber.StatusRequestHeaderFieldsTooLarge, "")
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		e.refuse(fast, BodyTooLarge, "The body must not exceed "+strconv.Itoa(BodyLimit)+" bytes.")
+		e.refuse(fast, fiber.StatusRequestEntityTooLarge, "The body must not exceed "+strconv.Itoa(BodyLimit)+" bytes.")
 	default:
-		e.refuse(fast, Misframed, "The request is not valid HTTP.")
+		e.refuse(fast, fiber.StatusBadRequest, "The request is not valid HTTP.")
 	}
 }
 

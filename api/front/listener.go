@@ -51,8 +51,8 @@ type conn struct {
 	tail     [len(version) - 1]byte
 }
 
-// version ends the first line of a request, with any digit for the last one.
-const version = "HTTP/1.x\n"
+// version ends the first line of a request, with any digits.
+const version = "HTTP/x.x\n"
 
 // Read reads and records how that ended.
 func (c *conn) Read(b []byte) (int, error) {
@@ -78,12 +78,9 @@ func (c *conn) findBareLF(b []byte) {
 
 func endsVersion(b []byte) bool {
 	for {
-		_, after, found := bytes.Cut(b, []byte("HTTP/1."))
-		if !found {
-			return false
-		}
-		if len(after) > 1 && after[1] == '\n' {
-			return true
+		_, after, found := bytes.Cut(b, []byte("HTTP/"))
+		if !found || len(after) > 3 && after[3] == '\n' {
+			return found
 		}
 		b = after
 	}
