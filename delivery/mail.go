@@ -81,6 +81,9 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 	})
 }
 
+// MayHaveLeft reports whether the email may have left.
+func (m *Mail) MayHaveLeft() bool { return m.left }
+
 // Abandon refunds the recipients of an email that is not to leave. After HandOver it does nothing.
 func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }
 

@@ -150,10 +150,10 @@ func (c *conn) send(text []byte) (*Reply, *Error) {
 // maxLine is the limit of RFC 5321 for a line, without its CRLF.
 const maxLine = 998
 
-// sendable reports whether a text can go over the wire as it is: not with a CR or LF on its own,
+// Sendable reports whether a text can go over the wire as it is: not with a CR or LF on its own,
 // since servers differ in what they take for a line end and the difference smuggles email
 // (CVE-2023-51764), a NUL, a line that is too long, or octets above 127 that no relay was asked about.
-func sendable(text []byte, eightBit bool) bool {
+func Sendable(text []byte, eightBit bool) bool {
 	lines := bytes.Count(text, []byte("\r\n"))
 	if lines == 0 || !bytes.HasSuffix(text, []byte("\r\n")) || bytes.Count(text, []byte("\r")) != lines || bytes.Count(text, []byte("\n")) != lines {
 		return false

@@ -197,7 +197,7 @@ func (tx *Tx) answer() *Error {
 // The text is a whole RFC 5322 email: lines of at most 998 octets, each ended by CRLF, dots not
 // stuffed, of ASCII unless Envelope.EightBit says otherwise. No octet of it is changed.
 func (tx *Tx) Commit(text []byte) (Receipt, error) {
-	if !sendable(text, tx.EightBit) {
+	if !Sendable(text, tx.EightBit) {
 		tx.Abort()
 		return Receipt{}, ErrUnsendable
 	}

@@ -1,0 +1,380 @@
+package submission_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/submission"
+)
+
+const alice, bob = "alice@example.com", "bob@example.com"
+
+// Whatever ends an email before the relay has taken it refunds its recipients.
+func TestRefund_EachEnd_NothingCharged(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *rig, c *client){
+		"RSET":            func(_ *rig, c *client) { c.says("RSET", "250") },
+		"EHLO":            func(_ *rig, c *client) { c.says("EHLO again.example", "250") },
+		"QUIT":            func(_ *rig, c *client) { c.says("QUIT", "221") },
+		"lost connection": func(_ *rig, c *client) { c.Close() },
+		"lost in the text": func(_ *rig, c *client) {
+			c.says("DATA", "354")
+			c.write(letter)
+			c.Close()
+		},
+		"slow after RCPT": func(_ *rig, c *client) { c.reads("421 4.4.2"); c.ends() },
+		"slow text": func(_ *rig, c *client) {
+			c.says("DATA", "354")
+			c.write(letter)
+			c.reads("421 4.4.2")
+			c.ends()
+		},
+		"slow octets": func(_ *rig, c *client) {
+			c.says("DATA", "354")
+			var err error
+			for began := time.Now(); err == nil && time.Since(began) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
+				_, err = c.Write([]byte("RSET\r\n")[:1])
+				if c.in.Buffered() > 0 {
+					break
+				}
+				must.OK(c.t, c.SetReadDeadline(time.Now().Add(time.Millisecond)))
+				_, _ = c.in.Peek(1)
+			}
+			must.OK(c.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+			c.reads("421 4.4.2")
+			c.ends()
+		},
+		"slow chunk": func(_ *rig, c *client) {
+			c.write("BDAT 1000 LAST\r\n" + letter)
+			c.reads("421 4.4.2")
+			c.ends()
+		},
+		"RSET between chunks": func(_ *rig, c *client) {
+			c.write(fmt.Sprintf("BDAT %d\r\n%s", len(letter), letter))
+			c.reads("250")
+			c.says("RSET", "250")
+			c.says("NOOP", "250")
+		},
+		"lost in a chunk": func(_ *rig, c *client) {
+			c.write("BDAT 1000 LAST\r\n" + letter)
+			c.Close()
+		},
+		"ended in a chunk under TLS": func(r *rig, c *client) {
+			c.write(fmt.Sprintf("BDAT %d LAST\r\n%s", 2*len(letter), letter))
+			must.OK(c.t, c.Conn.(*tls.Conn).CloseWrite())
+		},
+		"shutdown": func(r *rig, c *client) {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			must.OK(c.t, r.Shutdown(ctx))
+			c.reads("421")
+			c.ends()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, setup{})
+			r.Hurry(func(_, _, arrival, _, _ *time.Duration) {
+				if *arrival = time.Minute; strings.HasPrefix(name, "slow") {
+					*arrival = time.Second
+				}
+			})
+			var c *client
+			if strings.HasSuffix(name, "TLS") {
+				c = r.dial()
+				c.says("EHLO client.example", "250")
+				c.secure()
+				c.says("EHLO client.example", "250")
+				c.says("AUTH PLAIN "+plain("app", appSecret), "235")
+			} else {
+				c = r.signedIn()
+			}
+			c.to(alice, bob)
+			r.charged(alice, 1)
+			r.charged(bob, 1)
+			end(r, c)
+			r.eventuallyCharged(alice, 0)
+			r.eventuallyCharged(bob, 0)
+			r.sent(0)
+			servertest.Eventually(t, "the texts are forgotten", func() bool { return r.Texts() == 0 })
+		})
+	}
+}
+
+// After a refund the same connection sends as if nothing had been.
+func TestRefund_RSET_NextEmailIsSent(t *testing.T) {
+	r := start(t, setup{})
+	c := r.signedIn()
+	for range 3 {
+		c.to(alice)
+		c.says("RSET", "250")
+	}
+	c.to(alice)
+	c.data(letter, "250")
+	r.sent(1)
+	r.charged(alice, 1)
+}
+
+// One address is charged and sent to once in an email, and an alias is another.
+func TestRecipients_SameAndAlias_OneCopyEach(t *testing.T) {
+	r := start(t, setup{tiers: "hour=5/1h"})
+	c := r.signedIn()
+	c.to(alice, alice, "alice@EXAMPLE.com", "alice+1@example.com")
+	c.data(letter, "250")
+	r.charged(alice, 2)
+	if to := r.relay.Mails()[0].To; to != "alice@example.com alice+1@example.com" {
+		t.Errorf("it went to %s", to)
+	}
+}
+
+// Some clients go on with the rest when one recipient is refused, and some give up.
+func TestRecipients_OneRefused_ExactCharges(t *testing.T) {
+	for _, goesOn := range []bool{true, false} {
+		r := start(t, setup{})
+		c := r.signedIn()
+		c.to(bob)
+		c.data(letter, "250")
+		c.to(alice)
+		c.says("RCPT TO:<"+bob+">", "550 5.7.1")
+		want := 0
+		if goesOn {
+			want = 1
+			c.data(letter, "250")
+		} else {
+			c.Close()
+		}
+		r.eventuallyCharged(alice, want)
+		r.charged(bob, 1)
+		r.sent(1 + want)
+	}
+}
+
+// An email leaves to all recipients or to none. One that the relay refused stays charged, and is named.
+func TestRecipients_RelayRefusesOne_NothingLeaves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script     fault.Script
+		reply      string
+		alice, bob int
+	}{
+		"refused":  {fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "bob"}, "554 5.1.1 <bob@example.com>: never", 0, 1},
+		"deferred": {fault.Script{At: fault.RCPT, Kind: fault.Temporary, To: "bob"}, "451 4.4.1 <bob@example.com>: not now", 0, 0},
+		"unknown":  {fault.Script{At: fault.Dot, Kind: fault.Reset}, "554 5.4.0", 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, setup{script: tt.script})
+			c := r.signedIn()
+			c.to(alice, bob)
+			c.data(letter, tt.reply)
+			r.charged(alice, tt.alice)
+			r.charged(bob, tt.bob)
+			c.says("NOOP", "250")
+		})
+	}
+}
+
+// A relay that is slow up to the text is left, and one that is slow after it leaves the outcome open.
+func TestRelay_Slow_AnsweredInTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		at      fault.Step
+		reply   string
+		charged int
+	}{
+		"before the text": {fault.RCPT, "451 4.4.1", 0},
+		"after it":        {fault.Dot, "554 5.4.0", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, setup{script: fault.Script{At: tt.at, Kind: fault.Silence}})
+			r.Hurry(func(_, _, _, begin, answer *time.Duration) { *begin, *answer = 500*time.Millisecond, time.Second })
+			c := r.signedIn()
+			c.to(alice)
+			c.data(letter, tt.reply)
+			r.charged(alice, tt.charged)
+		})
+	}
+}
+
+// The text is not changed, and one line is put in front of it.
+func TestText_EveryWay_Unchanged(t *testing.T) {
+	r := start(t, setup{tiers: "hour=50/1h"})
+	c := r.signedIn()
+	text := letter + ".\r\n..\r\n \t\r\nü\x01\x7f\xff\r\n\r\n"
+	stuffed := strings.TrimPrefix(strings.ReplaceAll("\r\n"+text, "\r\n.", "\r\n.."), "\r\n")
+	c.to(alice)
+	c.data(stuffed, "250")
+	c.to(alice)
+	half := len(text) / 2
+	c.write(fmt.Sprintf("BDAT %d\r\n%sBDAT %d\r\n%sBDAT 0 LAST\r\n", half, text[:half], len(text)-half, text[half:]))
+	c.reads("250 2.0.0 Continue")
+	c.reads("250 2.0.0 Continue")
+	c.reads("250 2.0.0 accepted")
+	mails := r.relay.Mails()
+	if len(mails) != 2 {
+		t.Fatalf("%d emails", len(mails))
+	}
+	for _, mail := range mails {
+		sent := strings.TrimPrefix(strings.ReplaceAll("\r\n"+string(mail.Text), "\r\n..", "\r\n."), "\r\n")
+		front, rest, _ := strings.Cut(sent, "From: ")
+		if "From: "+rest != text || !strings.HasPrefix(front, "Received: from client.example by acme.example\r\n\twith ESMTPA id ") || strings.Contains(front, "127.0.0.1") {
+			t.Errorf("%q", sent)
+		}
+	}
+}
+
+// Commands that come together are answered in order.
+func TestPipelining_WholeEmail(t *testing.T) {
+	r := start(t, setup{})
+	c := r.signedIn()
+	c.write("MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<alice@example.com>\r\nRCPT TO:<nobody>\r\nDATA\r\n")
+	for _, want := range []string{"250", "250", "5", "354"} {
+		c.reads(want)
+	}
+	c.write(letter + ".\r\nQUIT\r\n")
+	c.reads("250")
+	c.reads("221")
+	c.ends()
+	r.sent(1)
+}
+
+// A shutdown lets an email be handed over that has come, and refuses new connections.
+func TestShutdown_HandingOver_Finishes(t *testing.T) {
+	r := start(t, setup{script: fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 20 * time.Millisecond}})
+	c, idle := r.signedIn(), r.signedIn()
+	c.to(alice)
+	c.says("DATA", "354")
+	c.write(letter + ".\r\n")
+	servertest.Eventually(t, "the relay has the text", func() bool { return len(r.relay.Mails()) == 1 })
+	var group sync.WaitGroup
+	group.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		must.OK(t, r.Shutdown(ctx))
+	})
+	idle.reads("421")
+	c.reads("250")
+	c.reads("421")
+	group.Wait()
+	if _, err := net.Dial("tcp", r.addr); err == nil {
+		t.Error("a connection was taken after the shutdown")
+	}
+	r.charged(alice, 1)
+}
+
+// A shutdown that runs out of time cuts off what a relay does not answer.
+func TestShutdown_RelaySilent_CutOff(t *testing.T) {
+	r := start(t, setup{script: fault.Script{At: fault.RCPT, Kind: fault.Silence}})
+	c := r.signedIn()
+	c.to(alice)
+	c.says("DATA", "354")
+	c.write(letter + ".\r\n")
+	servertest.Eventually(t, "the relay is asked", func() bool { return strings.Contains(fmt.Sprintf("%s", r.relay.Received()), "RCPT") })
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if err := r.Shutdown(ctx); err == nil {
+		t.Error("it says that nothing was cut off")
+	}
+	r.eventuallyCharged(alice, 0)
+}
+
+// Floods without a key do not keep out those with one, and no key keeps out the others.
+func TestConnections_Flood_KeysGetIn(t *testing.T) {
+	r := start(t, setup{options: func(o *submission.Options) { o.MaxConnections = 8 }})
+	var flood []*client
+	for range 20 {
+		flood = append(flood, r.dial())
+	}
+	for range 4 {
+		r.signedIn()
+	}
+	c := r.dial()
+	c.says("EHLO client.example", "250")
+	c.says("AUTH PLAIN "+plain("app", appSecret), "421 4.3.2") // its share is half
+	c.reads("421")
+	c.ends()
+	late := r.dial()
+	late.says("EHLO client.example", "250")
+	late.says("AUTH PLAIN "+plain(lateKey, appSecret+"-late"), "235")
+	open := 0
+	for _, c := range flood {
+		must.OK(t, c.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+		if _, err := c.in.ReadByte(); err != io.EOF {
+			open++
+		}
+	}
+	if open > 4 {
+		t.Errorf("%d connections without a key are open", open)
+	}
+}
+
+// All connections that may be are taken by keys.
+func TestConnections_Full_421(t *testing.T) {
+	r := start(t, setup{options: func(o *submission.Options) { o.Keys, o.MaxConnections = apikey.Keys{}, 2 }})
+	for range 2 {
+		c := r.dial()
+		c.says("EHLO client.example", "250")
+		c.says("MAIL FROM:<no-reply@acme.example>", "250")
+	}
+	c := r.connect()
+	c.reads("421 4.3.2")
+	c.ends()
+}
+
+func TestConnections_Silent_Closed(t *testing.T) {
+	r := start(t, setup{})
+	r.Hurry(func(signIn, _, _, _, _ *time.Duration) { *signIn = 200 * time.Millisecond })
+	c := r.dial()
+	c.reads("421 4.4.2")
+	c.ends()
+}
+
+// No more than 10 MB of texts are held at once.
+func TestTexts_TooMany_452(t *testing.T) {
+	r := start(t, setup{script: fault.Script{At: fault.Dot, Kind: fault.Silence}, tiers: "hour=50/1h"})
+	r.Hurry(func(_, _, _, begin, answer *time.Duration) { *begin, *answer = time.Minute, time.Minute })
+	big := ofSize(1 << 20)
+	var waiting []*client
+	for i := range 10 {
+		c := r.signedIn()
+		c.to(fmt.Sprintf("a%d@d%d.example", i, i))
+		c.says("DATA", "354")
+		c.write(big + ".\r\n")
+		waiting = append(waiting, c)
+	}
+	servertest.Eventually(t, "ten texts are held", func() bool { return r.Texts() >= 10<<20 })
+	c := r.signedIn()
+	c.to(alice)
+	c.data(big, "452 4.3.1")
+	r.charged(alice, 0)
+	c.says("NOOP", "250")
+	r.relay.Cut()
+	for _, c := range waiting {
+		c.reads("")
+	}
+	servertest.Eventually(t, "all are forgotten", func() bool { return r.Texts() == 0 })
+}
+
+// A client that does not read its answers is left.
+func TestClient_NeverReads_Closed(t *testing.T) {
+	r := start(t, setup{})
+	c := r.signedIn()
+	must.OK(t, c.SetWriteDeadline(time.Now().Add(30*time.Second)))
+	line := []byte(strings.Repeat("NOOP\r\n", 1000))
+	for {
+		if _, err := c.Write(line); err != nil {
+			if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+				t.Error("it is still open")
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package submission
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+)
+
+func reply(code, class, subject, detail int, text string) *smtp.SMTPError {
+	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
+}
+
+// What is said before a recipient is charged or a text is handed over.
+var (
+	noTLS         = reply(530, 5, 7, 0, "say STARTTLS first")
+	noKey         = reply(530, 5, 7, 0, "sign in first: the user is the name of an API key, the password its secret")
+	wrongKey      = reply(535, 5, 7, 8, "the user must be the name of an API key, and the password its secret")
+	tooManyOfKey  = reply(421, 4, 3, 2, "too many connections with this key")
+	openAlready   = reply(503, 5, 5, 1, "an email is open already; RSET ends it")
+	nullSender    = reply(553, 5, 7, 1, "the sender is empty; bounces are not accepted")
+	senderRefused = reply(553, 5, 7, 1, "this sender is not allowed; MAILGATE_SUBMISSION_SENDERS lists those that are")
+	fromRefused   = reply(550, 5, 7, 1, "the address in From is not allowed; MAILGATE_SUBMISSION_SENDERS lists those that are")
+	notOneFrom    = reply(553, 5, 7, 1, "the text needs exactly one From with exactly one address")
+	tooLarge      = reply(552, 5, 3, 4, "the email is too large")
+	tooManyTexts  = reply(452, 4, 3, 1, "too many emails are on their way; try again")
+	malformed     = reply(554, 5, 6, 0, "the text has a NUL, a CR or LF alone, a line of more than 998 octets, or a broken header")
+	notSevenBit   = reply(554, 5, 6, 3, "no relay takes octets above 127; encode the text as quoted-printable or base64")
+	stopping      = reply(421, 4, 3, 2, "shutting down")
+	tooSlow       = reply(421, 4, 4, 2, "too slow; the connection is closed")
+)
+
+// invalidRecipient refuses an address with the reason.
+func invalidRecipient(err error) *smtp.SMTPError {
+	if reason, ok := errors.AsType[address.Reason](err); ok && reason == "local-not-ascii" {
+		return reply(553, 5, 6, 7, err.Error())
+	}
+	return reply(553, 5, 1, 3, err.Error())
+}
+
+// limited refuses a recipient whose limit is reached, for good unless the key's emails may come late. The
+// code is never one that calls the mailbox invalid, since programs delete such addresses.
+func (s *session) limited(r *report.Report) *smtp.SMTPError {
+	if slices.Contains(s.server.Defer, s.key) {
+		return reply(450, 4, 7, 1, r.SMTP(s.id))
+	}
+	return reply(550, 5, 7, 1, r.SMTP(s.id))
+}
+
+// failed answers an email that was not accepted. What may have left is refused for good, as a queue would
+// send it again otherwise.
+func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
+	switch {
+	case errors.Is(err, relay.ErrTooBig):
+		return tooLarge
+	case errors.Is(err, relay.ErrEightBit):
+		return notSevenBit
+	case errors.Is(err, relay.ErrUnsendable):
+		return malformed
+	}
+	e, _ := errors.AsType[*delivery.Error](err)
+	if e == nil {
+		return reply(451, 4, 3, 0, "internal error")
+	}
+	switch e.Kind {
+	case delivery.Rejected:
+		return rejected(e)
+	case delivery.Unavailable, delivery.Deferred:
+		return reply(451, 4, 4, 1, cmp.Or(words(e), "the relay is unavailable")+"; nothing was sent")
+	case delivery.Busy:
+		return reply(451, 4, 3, 2, "too many emails are waiting; nothing was sent")
+	case delivery.Storage:
+		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
+	case delivery.Unknown:
+		return reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
+	}
+	if mayHaveLeft {
+		return reply(554, 5, 4, 0, "internal error; the email may arrive, and must not be sent again")
+	}
+	return reply(451, 4, 3, 0, "internal error; nothing was sent")
+}
+
+// rejected passes a relay's refusal on.
+func rejected(e *delivery.Error) *smtp.SMTPError {
+	r := e.Reply
+	if r == nil {
+		return reply(550, 5, 0, 0, "the relay refused the email")
+	}
+	code := smtp.EnhancedCode{5, 0, 0}
+	if n, err := fmt.Sscanf(r.Enhanced, "%d.%d.%d", &code[0], &code[1], &code[2]); n < 3 || err != nil {
+		return reply(550, 5, 0, 0, words(e))
+	}
+	return &smtp.SMTPError{Code: r.Code, EnhancedCode: code, Message: words(e)}
+}
+
+// maxWords keeps a reply within the 512 octets of RFC 5321.
+const maxWords = 400
+
+// words are what the relay said of the email, and of which recipient. What it said before, such as to a
+// password, is not for callers.
+func words(e *delivery.Error) string {
+	said, _ := errors.AsType[*relay.Error](e)
+	if said == nil || said.Reply == nil || !slices.Contains([]relay.Step{relay.StepMAIL, relay.StepRCPT, relay.StepDATA, relay.StepFinalDot}, said.Step) {
+		return ""
+	}
+	text := said.Reply.Message
+	if !said.To.IsZero() {
+		text = "<" + said.To.String() + ">: " + text
+	}
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	return text[:min(len(text), maxWords)]
+}

@@ -1,0 +1,174 @@
+package submission
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/mail"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+)
+
+// Senders are the addresses that email may be from: alice@acme.example, or all of @acme.example. They are in
+// lower case.
+type Senders []string
+
+// allow reports whether email may be from an address.
+func (all Senders) allow(from address.Address) bool {
+	text := strings.ToLower(from.String())
+	for _, one := range all {
+		if text == one || one[0] == '@' && strings.HasSuffix(text, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads a text behind what is in front of it.
+func (s *session) read(front []byte, r io.Reader) (text []byte, refusal *smtp.SMTPError, cause error) {
+	_, chunks := r.(*io.PipeReader)
+	s.conn.inChunks(chunks)
+	defer s.conn.inChunks(false)
+	text = front
+	for {
+		if len(text) == cap(text) {
+			if !s.hold(textStep) {
+				return nil, tooManyTexts, nil
+			}
+			text = append(make([]byte, 0, len(text)+textStep), text...) // exactly what is reserved
+		}
+		n, err := r.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case len(text)-len(front) > s.server.MaxBytes, err == smtp.ErrDataTooLarge:
+			return nil, tooLarge, nil
+		case err == io.EOF && chunks && announced(s.client) != int64(len(text)-len(front)):
+			return nil, tooSlow, io.ErrUnexpectedEOF
+		case err == io.EOF:
+			return text, nil, nil
+		case err == smtp.ErrTooLongLine:
+			return nil, malformed, nil
+		case err != nil:
+			return nil, tooSlow, err
+		}
+	}
+}
+
+// announced returns how many octets of chunks the client has announced. The library ends a text also where
+// the connection has ended in its last chunk, and has the number in this field alone.
+func announced(c *smtp.Conn) int64 {
+	return reflect.ValueOf(c).Elem().FieldByName("bytesReceived").Int()
+}
+
+// textStep is by how much the memory of a text grows.
+const textStep = 64 << 10
+
+// hold reserves memory for a text, which forget gives back.
+func (s *session) hold(n int64) bool {
+	if s.server.texts.Add(n) > maxTexts {
+		s.server.texts.Add(-n)
+		return false
+	}
+	s.held += n
+	return true
+}
+
+func (s *session) forget() {
+	s.server.texts.Add(-s.held)
+	s.held = 0
+}
+
+// checkText reports what is wrong with a text before a relay is asked.
+func (all Senders) checkText(text []byte) *smtp.SMTPError {
+	if !relay.Sendable(text, true) {
+		return malformed
+	}
+	return all.checkFrom(text)
+}
+
+func eightBit(text []byte) bool {
+	return bytes.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
+}
+
+// received is the line that RFC 5321, 4.4 asks for. It names the client as it names itself, and not its
+// address.
+func (s *session) received(now time.Time) []byte {
+	by := "ESMTP"
+	if s.encrypted {
+		by += "S"
+	}
+	if s.key != "" {
+		by += "A"
+	}
+	return []byte("Received: from " + name(s.client.Hostname()) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
+		now.UTC().Format(time.RFC1123Z) + "\r\n")
+}
+
+// name returns a client's name if it is one.
+func name(given string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if len(given) > 255 || strings.Trim(given, letters+"0123456789-.") != "" || !strings.ContainsAny(given, letters) {
+		return "unknown"
+	}
+	return given
+}
+
+// checkFrom reports what is wrong with the From of a text.
+func (all Senders) checkFrom(text []byte) *smtp.SMTPError {
+	value, count, whole := field(text, "from")
+	switch {
+	case !whole:
+		return malformed
+	case count != 1 || len(value) > maxFrom: // net/mail is quadratic on long input
+		return notOneFrom
+	}
+	parsed, err := fromParser.ParseList(value)
+	if err != nil || len(parsed) != 1 {
+		return notOneFrom
+	}
+	from, err := address.Parse(parsed[0].Address, address.Identity{})
+	if err != nil || !all.allow(from) {
+		return fromRefused
+	}
+	return nil
+}
+
+const maxFrom = 1000
+
+// fromParser reads names in every charset, as it need not show them.
+var fromParser = mail.AddressParser{WordDecoder: &mime.WordDecoder{
+	CharsetReader: func(_ string, input io.Reader) (io.Reader, error) { return input, nil },
+}}
+
+// field finds a field in the header of a text, and how often it is there. A header is not whole if it has a
+// line that programs read in different ways.
+func field(text []byte, wanted string) (value string, count int, whole bool) {
+	found := false
+	for line := range bytes.SplitSeq(text, []byte("\r\n")) {
+		if len(line) == 0 {
+			return value, count, true
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			if found {
+				value += string(line)
+			}
+			continue
+		}
+		name, rest, ok := strings.Cut(string(line), ":")
+		if !ok || name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return "", 0, false
+		}
+		if found = strings.EqualFold(name, wanted); found {
+			value = rest
+			count++
+		}
+	}
+	return value, count, true
+}
