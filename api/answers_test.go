@@ -44,7 +44,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 			r := newRig(t, setup{relay: &tt.script, options: func(o *api.Options) { o.SendDeadline = 3 * time.Second }})
 			got := r.send("victim@example.com")
 			got.is(t, tt.status, tt.problem)
-			r.has(t, `mailgate_sends_total{limit="",outcome="`+tt.counted+`",rule=""} 1`)
+			r.has(t, `mailgate_sends_total{door="http",limit="",outcome="`+tt.counted+`",rule=""} 1`)
 			r.charged("victim@example.com", tt.used)
 			if (got.header.Get("Retry-After") != "") != (tt.status == 503) {
 				t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
@@ -193,7 +193,7 @@ func TestSend_CallerGone_Continues(t *testing.T) {
 	c.Close()
 	close(sender.leave)
 	servertest.Eventually(t, "the email is sent", func() bool {
-		return strings.Contains(r.has(t), `mailgate_sends_total{limit="",outcome="sent",rule=""} 1`)
+		return strings.Contains(r.has(t), `mailgate_sends_total{door="http",limit="",outcome="sent",rule=""} 1`)
 	})
 	r.charged("leaver@example.com", 1)
 }

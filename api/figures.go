@@ -66,16 +66,27 @@ func (s *Server) showFigures(_ *request, _ *none) (any, error) {
 	return f, nil
 }
 
+// add adds a count to that of the same limit at another door.
+func add(all []refusedBy, one refusedBy) []refusedBy {
+	for i := range all {
+		if all[i].Rule == one.Rule && all[i].Limit == one.Limit {
+			all[i].Count += one.Count
+			return all
+		}
+	}
+	return append(all, one)
+}
+
 // count adds a counter to the figures, if it is one of theirs.
 func (f *figures) count(metric string, labels map[string]string, n int) {
 	refused := refusedBy{labels["rule"], labels["limit"], n}
 	switch {
 	case metric == "mailgate_sends_total" && refused.Rule != "":
-		f.Refused = append(f.Refused, refused)
+		f.Refused = add(f.Refused, refused)
 	case metric == "mailgate_sends_total" && n > 0:
 		f.Sends[labels["outcome"]] += n
 	case metric == "mailgate_shadow_refusals_total":
-		f.Shadow = append(f.Shadow, refused)
+		f.Shadow = add(f.Shadow, refused)
 	case metric == "mailgate_refunds_total" && labels["result"] == delivery.RefundDone:
 		f.Refunds += n
 	case metric == "mailgate_resets_total":

@@ -50,9 +50,9 @@ func newMetrics(o Options, connections func() int) *metrics {
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
 			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
 		sends: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_sends_total", Help: "Send requests by outcome; rule and limit name what denied them."}, []string{"outcome", "rule", "limit"}),
+			Name: "mailgate_sends_total", Help: "Send requests by outcome; rule and limit name what denied them."}, []string{"door", "outcome", "rule", "limit"}),
 		shadows: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_shadow_refusals_total", Help: "Admitted sends that a shadow rule would have refused."}, []string{"rule", "limit"}),
+			Name: "mailgate_shadow_refusals_total", Help: "Admitted sends that a shadow rule would have refused."}, []string{"door", "rule", "limit"}),
 		actions: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_actions_total", Help: "Takes of actions by outcome; limit names what denied them."}, []string{"action", "outcome", "limit"}),
 		codes: with.NewCounterVec(prometheus.CounterOpts{
@@ -79,26 +79,32 @@ func newMetrics(o Options, connections func() int) *metrics {
 // its first count.
 func (m *metrics) fromZero() {
 	for kind := range sendProblems {
-		m.sends.WithLabelValues(string(kind), "", "")
+		m.sends.WithLabelValues(door, string(kind), "", "")
 	}
 	for _, outcome := range []string{outcomeSent, outcomeReplayed} {
-		m.sends.WithLabelValues(outcome, "", "")
+		m.sends.WithLabelValues(door, outcome, "", "")
 	}
 	for _, result := range []string{delivery.RefundDone, delivery.RefundGivenUp} {
 		m.refunds.WithLabelValues(result)
 	}
 }
 
-func (m *metrics) sent(outcome string) {
-	m.sends.WithLabelValues(outcome, "", "").Inc()
-	if outcome == outcomeSent {
-		m.hour.count(m.now(), 1, 0)
-	}
-}
+// door names this one among those that count sends here.
+const door = "http"
 
-func (m *metrics) denied(rule, limit string) {
-	m.sends.WithLabelValues("denied", rule, limit).Inc()
-	m.hour.count(m.now(), 0, 1)
+func (m *metrics) sent(outcome string) { m.count(door, outcome, "", "") }
+
+func (m *metrics) denied(rule, limit string) { m.count(door, string(delivery.Limited), rule, limit) }
+
+// count counts a send by what came of it. A denied one has the rule and the limit.
+func (m *metrics) count(door, outcome, rule, limit string) {
+	m.sends.WithLabelValues(door, outcome, rule, limit).Inc()
+	switch outcome {
+	case outcomeSent:
+		m.hour.count(m.now(), 1, 0)
+	case string(delivery.Limited):
+		m.hour.count(m.now(), 0, 1)
+	}
 }
 
 // exposition is the last text of /metrics. Making it takes a millisecond or two of a processor, so

@@ -39,8 +39,8 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 	r.send("no-at").is(t, 422, "invalid")
 	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
 	text := r.has(t,
-		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
-		`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="http",limit="",outcome="sent",rule=""} 1`,
+		`mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
@@ -67,7 +67,7 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 func TestMetrics_NothingCounted_AreZero(t *testing.T) {
 	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="refunded"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
 	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
-		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
+		if want := `mailgate_sends_total{door="http",limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 		}
 	}
 	r.has(t,
-		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
+		`mailgate_sends_total{door="http",limit="",outcome="unavailable",rule=""} 6`,
 		`mailgate_refunds_total{result="refunded"} 6`,
 		`mailgate_relay_circuit_opens_total{relay="`+r.Relay.Addr()+`"} 1`,
 		`mailgate_relay_circuit_open{relay="`+r.Relay.Addr()+`"} 1`,

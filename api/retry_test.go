@@ -60,7 +60,7 @@ func TestIdempotencyKey_Repeated_AnsweredAlikeForADay(t *testing.T) {
 	r.charged("once@example.com", 1)
 	r.once(` "click-1" `, "once@example.com").logged(t, fields{"replayed": true})
 	journal.private("click-1")
-	r.has(t, `mailgate_sends_total{limit="",outcome="replayed",rule=""} 4`)
+	r.has(t, `mailgate_sends_total{door="http",limit="",outcome="replayed",rule=""} 4`)
 	r.now.Add(1)
 	second := r.once("click-1", "once@example.com")
 	second.is(t, 200, "")

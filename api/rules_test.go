@@ -158,7 +158,7 @@ func TestSend_TwoRulesRefuse_NamesTheLongerWait(t *testing.T) {
 	})
 	r.now.Add(500)
 	r.send("another@example.com").says(t, fields{"rule": "callers", "limit": "blink", "wait_ms": 500.0})
-	r.has(t, `mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`, `mailgate_sends_total{limit="blink",outcome="denied",rule="callers"} 1`)
+	r.has(t, `mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`, `mailgate_sends_total{door="http",limit="blink",outcome="denied",rule="callers"} 1`)
 }
 
 // A send and a lookup tell the longest wait until the next send, of any rule. Another caller's lookup
@@ -208,7 +208,7 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 	if lines[0]["mailbox"] != lines[1]["mailbox"] {
 		t.Errorf("the log says %v", lines)
 	}
-	r.has(t, `mailgate_shadow_refusals_total{limit="hour",rule="trial"} 1`)
+	r.has(t, `mailgate_shadow_refusals_total{door="http",limit="hour",rule="trial"} 1`)
 	f.Fail("take", "peek")
 	got = r.send("c@example.com")
 	got.is(t, 200, "")

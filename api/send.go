@@ -140,7 +140,7 @@ func (s *Server) noteResult(r *request, result *delivery.Result) {
 			s.with.Log.LogAttrs(r.ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
 			continue
 		}
-		s.metrics.shadows.WithLabelValues(refusal.Rule, refusal.Verdict.Limit).Inc()
+		s.metrics.shadows.WithLabelValues(door, refusal.Rule, refusal.Verdict.Limit).Inc()
 		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a shadow rule would have refused",
 			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", refusal.Verdict.RetryAt-refusal.Verdict.Now))...)
 	}

@@ -43,6 +43,7 @@ type Server struct {
 	operators  *share.Caller            // all of them
 	names      names
 
+	others []func(context.Context) error // see AlsoDrain
 	live   atomic.Pointer[Live]
 	trying sync.Mutex // held by the running trial of other tiers
 

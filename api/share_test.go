@@ -183,7 +183,7 @@ func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	r.do("GET", "/admin/mailboxes/one-more@example.com", opsKey, "").is(t, 200, "")
 	r.do("GET", "/readyz", "", "").is(t, 200, "")
 	r.charged("elsewhere@example.com", 0)
-	r.has(t, `mailgate_sends_total{limit="",outcome="busy",rule=""} 1`)
+	r.has(t, `mailgate_sends_total{door="http",limit="",outcome="busy",rule=""} 1`)
 	close(sender.leave)
 	group.Wait()
 	for range 2 * most {

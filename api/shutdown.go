@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/mailgate/mailgate/api/front"
@@ -25,7 +27,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.delivery.Drain(end.Add(-min(handingOver, time.Until(end)/2)))
 	}
 	s.closing()
-	err := s.main.Drain(ctx)
+	err := s.drain(ctx)
 	if err != nil {
 		s.end()
 		inAMoment(ctx, s.main.Handled)
@@ -35,6 +37,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	// metrics can be cut off.
 	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.Drain(ctx) })
 	return err
+}
+
+// drain drains all doors at the same time.
+func (s *Server) drain(ctx context.Context) error {
+	errs := make([]error, len(s.others))
+	var all sync.WaitGroup
+	for i, drain := range s.others {
+		all.Go(func() { errs[i] = drain(ctx) })
+	}
+	err := s.main.Drain(ctx)
+	all.Wait()
+	return errors.Join(append(errs, err)...)
 }
 
 const moment = time.Second

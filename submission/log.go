@@ -16,6 +16,9 @@ import (
 // door names this one in logs and metrics.
 const door = "smtp"
 
+// abandoned is the outcome of an email that its client did not finish.
+const abandoned = "abandoned"
+
 // entry is one line of the log, about one recipient or a sign-in.
 type entry struct {
 	to      address.Address
@@ -57,7 +60,7 @@ func (s *session) log(e entry) {
 		attrs = append(attrs, slog.String("cause", e.cause.Error()))
 	}
 	s.server.Log.LogAttrs(s.server.life, level, "submission", attrs...)
-	if !e.to.IsZero() {
+	if !e.to.IsZero() && e.outcome != abandoned {
 		s.server.Count(e.outcome, rule, limit)
 	}
 }

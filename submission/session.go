@@ -196,7 +196,7 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 	}
 	s.mail.Abandon()
 	for _, to := range s.to {
-		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: "abandoned", cause: cause})
+		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
 	}
 	s.close()
 }

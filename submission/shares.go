@@ -46,6 +46,13 @@ func (s *Server) enter(c *conn) bool {
 	return true
 }
 
+// Connections returns how many are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns.open
+}
+
 // victim is the oldest connection without a key of the address that has the most of them.
 func (n *shares) victim() *conn {
 	count := map[netip.Addr]int{}

@@ -20,6 +20,8 @@ import (
 // lower case.
 type Senders []string
 
+func (all Senders) String() string { return strings.Join(all, ",") }
+
 // allow reports whether email may be from an address.
 func (all Senders) allow(from address.Address) bool {
 	text := strings.ToLower(from.String())

@@ -97,7 +97,7 @@ func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
 		}
 	}
 	ops.mustSend(t, "bob@example.com", 404)
-	if text := ops.get(t, "/metrics").Raw; !strings.Contains(text, `mailgate_sends_total{limit="",outcome="sent",rule=""} 1`+"\n") {
+	if text := ops.get(t, "/metrics").Raw; !strings.Contains(text, `mailgate_sends_total{door="http",limit="",outcome="sent",rule=""} 1`+"\n") {
 		t.Error("the send is not counted")
 	}
 	at := []string{"MAILGATE_LISTEN=127.0.0.1:1", "MAILGATE_OPS_LISTEN=" + address}

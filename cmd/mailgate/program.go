@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
@@ -26,15 +27,17 @@ import (
 
 // A program is what serve and dev run.
 type program struct {
-	config  *config.Config
-	log     *slog.Logger
-	metrics *prometheus.Registry
-	store   *store
-	relays  *relay.Relays
-	server  *api.Server
-	content content // in force
-	reloads reloads
-	digest  string // of the secret, beside Redis
+	config      *config.Config
+	log         *slog.Logger
+	metrics     *prometheus.Registry
+	store       *store
+	relays      *relay.Relays
+	server      *api.Server
+	door        *submission.Server // nil: off
+	content     content            // in force
+	reloads     reloads
+	certificate certificate
+	digest      string // of the secret, beside Redis
 }
 
 // build opens what the settings name. The caller serves the program, or abandons it. Paths that
@@ -84,7 +87,7 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if p.server, err = api.New(*o); err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
 	}
-	return nil
+	return p.openDoor()
 }
 
 // useStore makes what keeps its records in the store.

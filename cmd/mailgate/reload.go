@@ -46,9 +46,12 @@ func (p *program) reload() {
 	if err == nil {
 		live, err = next.live(p.store)
 	}
+	if err == nil {
+		err = p.certificate.read(p.config)
+	}
 	if err != nil {
 		p.reloads.successful.Set(0)
-		p.log.Error("reload failed; keeping the current rules and templates", "error", err)
+		p.log.Error("reload failed; keeping the current rules, templates and certificate", "error", err)
 		return
 	}
 	p.server.Reload(live)

@@ -51,20 +51,28 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 }
 
 // listeners are what a server listens on; ops may be nil.
-type listeners struct{ main, ops net.Listener }
+type listeners struct {
+	main, ops net.Listener
+	doors     []door
+}
 
 // listenAt opens the addresses of the settings, all or none.
 func listenAt(c *config.Config) (l listeners, err error) {
 	if l.main, err = net.Listen("tcp", c.Listen); err != nil {
 		return l, cannotListen(c, "listen", c.Listen, err)
 	}
-	if c.OpsListen == "" {
-		return l, nil
+	if c.OpsListen != "" {
+		if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
+			return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
+		}
 	}
-	if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
-		return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
+	if l.doors, err = listenDoors(c); err != nil {
+		err = errors.Join(err, l.main.Close())
+		if l.ops != nil {
+			err = errors.Join(err, l.ops.Close())
+		}
 	}
-	return l, nil
+	return l, err
 }
 
 func cannotListen(c *config.Config, name, address string, err error) error {
@@ -78,10 +86,17 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
 	p.store.start()
-	served := make(chan error, 2)
+	served := make(chan error, 2+len(at.doors))
 	go func() { served <- p.server.Serve(at.main) }()
 	if at.ops != nil {
 		go func() { served <- p.server.ServeOps(at.ops) }()
+	}
+	for _, door := range at.doors {
+		go func() {
+			if err := p.door.Serve(door.listener, door.Private(), door.Implicit); err != nil {
+				served <- err
+			}
+		}()
 	}
 	for {
 		select {
@@ -153,6 +168,9 @@ func (p *program) announce(at listeners) {
 		"requests_per_key", api.RequestsPerKey(maxConnections(c)), "tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
+	}
+	for _, door := range at.doors {
+		serving = append(serving, "smtp_address", door.listener.Addr().String())
 	}
 	if c.RedisURL != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix, "on_store_outage", c.OnStoreOutage)

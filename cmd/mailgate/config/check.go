@@ -35,6 +35,9 @@ func (c *Config) AfterApply() error {
 			return c.Complain(name, "has no effect without redis_url; set that too, or leave this out")
 		}
 	}
+	if err := c.firstWrong(c.submissionRules()); err != nil {
+		return err
+	}
 	return c.firstWrong([]rule{
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
 		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set " + envName("data-dir") + ", or on_store_outage to refuse"},

@@ -14,12 +14,12 @@ package config
 
 import (
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -63,6 +63,14 @@ type Config struct {
 	Templates    string         `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
 	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email if the request names none or an unknown one."`
 	CodeLife     time.Duration  `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
+
+	SubmissionListen         Doors              `group:"SMTP door:" name:"submission-listen" placeholder:"HOST:PORT" help:"Addresses to take email on by SMTP, for programs that can only be told an SMTP server: 127.0.0.1:2525, or several with commas; smtps://:465 speaks TLS from the first byte. Not set: off."`
+	SubmissionTLSCert        string             `group:"SMTP door:" name:"submission-tls-cert" placeholder:"PATH" help:"Certificate chain, PEM. Required beyond loopback. Read again on SIGHUP."`
+	SubmissionTLSKey         string             `group:"SMTP door:" name:"submission-tls-key" placeholder:"PATH" help:"Its private key, PEM."`
+	SubmissionSenders        submission.Senders `group:"SMTP door:" name:"submission-senders" placeholder:"ADDRESS" help:"Addresses and @domains that email may be from, with commas. If not set, the address of from."`
+	SubmissionDefer          Names              `group:"SMTP door:" name:"submission-defer" placeholder:"KEY" help:"Names of API keys whose email may come late: a limit answers 450 instead of 550, so that a mail queue tries again."`
+	SubmissionMaxBytes       Bytes              `group:"SMTP door:" name:"submission-max-bytes" default:"1MiB" validate:"gte=1024,lte=10485760" help:"Maximum size of an email. Bytes, or with KiB, MiB."`
+	SubmissionMaxConnections int                `group:"SMTP door:" name:"submission-max-connections" default:"100" validate:"gte=1,lte=10000" help:"Maximum number of open connections. One key can use half of them."`
 
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
@@ -116,8 +124,4 @@ func (c *Config) UsesDataDir() bool { return c.RedisURL == "" || c.Standby() }
 func (c *Config) hasDataDir() bool { return c.Given("data-dir") && c.DataDir != Memory }
 
 // Loopback reports whether only this machine can reach the address of listen.
-func (c *Config) Loopback() bool {
-	host, _, _ := net.SplitHostPort(c.Listen)
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
-}
+func (c *Config) Loopback() bool { return isLoopback(c.Listen) }

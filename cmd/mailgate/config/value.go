@@ -46,6 +46,7 @@ func decoders() []kong.Option {
 	return []kong.Option{
 		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(parseRelays), decode(parseBytes),
 		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
+		decode(parseDoors), decode(parseSenders), decode(parseNames),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
 		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),

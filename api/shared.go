@@ -1,0 +1,31 @@
+package api
+
+import (
+	"context"
+
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// Shared is what other doors use of a Server, so that all have one delivery and are counted together.
+type Shared struct {
+	Delivery *delivery.Service
+	Identity address.Identity  // whose addresses are logged as hashes
+	Rules    func() *rules.Set // in force
+	// Count counts a send by what came of it; a denied one has the rule and the limit.
+	Count func(door, outcome, rule, limit string)
+	// Shadow counts a rule that would have refused an admitted send.
+	Shadow func(door, rule, limit string)
+}
+
+// Shared returns what other doors use.
+func (s *Server) Shared() Shared {
+	return Shared{
+		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count,
+		Shadow: func(door, rule, limit string) { s.metrics.shadows.WithLabelValues(door, rule, limit).Inc() },
+	}
+}
+
+// AlsoDrain has Shutdown end another door at the same time as its own.
+func (s *Server) AlsoDrain(drain func(context.Context) error) { s.others = append(s.others, drain) }
