@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 )
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
-var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format"}
+var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format", "submission-listen", "submission-senders"}
 
 type devCommand struct{}
 
@@ -46,20 +47,25 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return err
 	}
+	doors, err := devListenDoors(c)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: inbox, Ended: ended,
+		SMTP: demo.SMTP{Address: doors[0].listener.Addr().String(), User: c.APIKeys.Names()[0], Password: c.APIKeys.First(), Senders: c.SMTPSenders().String()},
 	})
 	out := newLogOutput(to.err)
 	defer out.close()
 	p, err := build(ctx, c, requestLines{newLogHandler(c, out), to}, out, pages)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listener.Close(), closeDoors(doors))
 	}
-	welcome(p, to, listener.Addr(), inbox.URL())
-	return p.serve(ctx, listeners{main: listener}, nil)
+	welcome(p, to, listeners{main: listener, doors: doors}, inbox.URL())
+	return p.serve(ctx, listeners{main: listener, doors: doors}, nil)
 }
 
 // devSettings checks the flags of dev, and adds the built-in relay.
@@ -69,6 +75,12 @@ func devSettings(c *config.Config, relayURL string) error {
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
+	}
+	if len(c.SubmissionListen) == 0 {
+		c.SubmissionListen = config.Doors{{Addr: "127.0.0.1:2525"}}
+	}
+	if slices.ContainsFunc(c.SubmissionListen, func(d config.Door) bool { return !d.Private() }) {
+		return c.Complain("submission-listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:2525")
 	}
 	url, err := relay.ParseURL(relayURL)
 	c.SMTPURL = config.Relays{url}
@@ -88,9 +100,20 @@ func devListen(c *config.Config) (net.Listener, error) {
 	return listener, nil
 }
 
+// devListenDoors listens for SMTP on the address that was given, or else on the first free port from the
+// default on.
+func devListenDoors(c *config.Config) ([]door, error) {
+	doors, err := listenDoors(c)
+	for port := 2526; err != nil && !c.Given("submission-listen") && port < 2600; port++ {
+		c.SubmissionListen[0].Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		doors, err = listenDoors(c)
+	}
+	return doors, err
+}
+
 // welcome says where to look, and how to send a request by hand.
-func welcome(p *program, to streams, at net.Addr, relayURL string) {
-	c, another := p.config, ""
+func welcome(p *program, to streams, open listeners, relayURL string) {
+	c, at, another := p.config, open.main.Addr(), ""
 	if !c.Given("listen") && at.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
@@ -101,6 +124,7 @@ func welcome(p *program, to streams, at net.Addr, relayURL string) {
   Inbox       %[1]s/inbox
   Console     %[1]s/console
   API         %[1]s/api
+  SMTP        %[8]s, user %[9]s, password: the API key, sender %[10]s
 
   API key     %[2]s
   Admin key   %[3]s
@@ -115,7 +139,8 @@ func welcome(p *program, to streams, at net.Addr, relayURL string) {
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
+`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
+		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders())
 }
 
 // requestLines is the handler of the log, which also prints a line for each send and check.
@@ -133,7 +158,11 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	found := map[string]slog.Value{}
 	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
 	mailbox, ok := found["mailbox"].Any().(address.Address)
-	if route := found["route"].String(); ok && record.Message == "request" && (route == "send-code" || route == "verify-code") {
+	route := found["route"].String()
+	if record.Message == "submission" {
+		route = "smtp"
+	}
+	if ok && slices.Contains([]string{"send-code", "verify-code", "smtp"}, route) {
 		fmt.Fprintf(r.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, mailbox.String(), outcome(found))
 	}
 	if !r.Handler.Enabled(ctx, record.Level) {
@@ -149,6 +178,8 @@ func outcome(found map[string]slog.Value) string {
 		text += " " + problem.String()
 	} else if _, again := found["replayed"]; again {
 		text += " sent before"
+	} else if by, ok := found["outcome"]; ok { // of the SMTP door
+		text += " " + by.String()
 	} else if found["route"].String() == "send-code" {
 		text += " sent"
 	} else {

@@ -169,8 +169,8 @@ func (p *program) announce(at listeners) {
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
-	for _, door := range at.doors {
-		serving = append(serving, "smtp_address", door.listener.Addr().String())
+	if len(at.doors) > 0 {
+		serving = append(serving, "smtp_address", addresses(at.doors))
 	}
 	if c.RedisURL != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix, "on_store_outage", c.OnStoreOutage)

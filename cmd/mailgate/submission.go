@@ -77,12 +77,24 @@ func listenDoors(c *config.Config) (all []door, err error) {
 	for _, one := range c.SubmissionListen {
 		l, err := net.Listen("tcp", one.Addr)
 		if err != nil {
-			for _, open := range all {
-				err = errors.Join(err, open.listener.Close())
-			}
-			return nil, cannotListen(c, "submission-listen", one.Addr, err)
+			return nil, errors.Join(cannotListen(c, "submission-listen", one.Addr, err), closeDoors(all))
 		}
 		all = append(all, door{l, one})
 	}
 	return all, nil
+}
+
+func closeDoors(all []door) (err error) {
+	for _, one := range all {
+		err = errors.Join(err, one.listener.Close())
+	}
+	return err
+}
+
+func addresses(all []door) string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, one.listener.Addr().String())
+	}
+	return strings.Join(texts, ",")
 }

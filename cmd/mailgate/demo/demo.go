@@ -31,6 +31,15 @@ type Options struct {
 	APIKey, AdminKey string          // the secrets of its keys
 	Relay            *sandbox.Server // whose emails are shown
 	Ended            context.Context // requests that wait for email end with it
+	SMTP             SMTP            // how to point a program at mailgate
+}
+
+// SMTP is what a program needs to send by SMTP.
+type SMTP struct {
+	Address  string `json:"address"`
+	User     string `json:"user"`
+	Password string `json:"password"`
+	Senders  string `json:"senders"`
 }
 
 // New returns the handler of the whole demo: its pages under /, what they load under /web/, and
@@ -50,6 +59,7 @@ func New(o Options) http.Handler {
 	mux.Handle("POST /demo/verify-code", mailgate)
 	mux.Handle("GET /demo/mailboxes/{email}", mailgate)
 	mux.Handle("POST /demo/admin/mailboxes/{email}/reset", mailgate)
+	mux.HandleFunc("GET /demo/smtp", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.SMTP) })
 	mux.HandleFunc("GET /demo/mails", inbox.list)
 	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
 	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)

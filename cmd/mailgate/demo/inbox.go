@@ -36,6 +36,7 @@ type line struct {
 	Subject    string   `json:"subject"`
 	ReceivedMS int64    `json:"received_ms"`
 	Unread     bool     `json:"unread"`
+	Door       string   `json:"door"` // by which it came: http or smtp
 }
 
 // list answers with the emails, newest first, and the id of the newest one, hidden or not.
@@ -60,10 +61,19 @@ func (i *inbox) lines() []line {
 	lines := []line{}
 	for _, mail := range slices.Backward(i.relay.List()) {
 		if mail.ID > i.hidden {
-			lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, !i.opened[mail.ID]})
+			lines = append(lines, lineOf(mail, !i.opened[mail.ID]))
 		}
 	}
 	return lines
+}
+
+// lineOf returns the line of an email. The SMTP door alone adds a Received.
+func lineOf(mail sandbox.Message, unread bool) line {
+	door := "http"
+	if mail.Header.Get("Received") != "" {
+		door = "smtp"
+	}
+	return line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, unread, door}
 }
 
 // newest returns the id of the newest email, 0 if there is none.
@@ -106,7 +116,7 @@ func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 			HTML     bool   `json:"html"` // whether there is an HTML part
 			Text     string `json:"text"`
 			Source   string `json:"source"`
-		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, false}, from.Address, from.Name, mail.HTML != "", mail.Text, string(mail.Raw)})
+		}{lineOf(mail, false), from.Address, from.Name, mail.HTML != "", mail.Text, string(mail.Raw)})
 	}
 }
 

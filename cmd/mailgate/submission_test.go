@@ -1,0 +1,118 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/smtp"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+const submitted = "From: Acme <no-reply@acme.example>\r\nTo: alice@example.com\r\nSubject: reset\r\n\r\n123456\r\n"
+
+// submit sends an email to alice through the SMTP door.
+func submit(address string) error {
+	host, _, _ := net.SplitHostPort(address)
+	return smtp.SendMail(address, smtp.PlainAuth("", "app", apiKey, host), "no-reply@acme.example", []string{"alice@example.com"}, []byte(submitted))
+}
+
+// Both doors have the same limits, figures, log and shutdown.
+func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
+	relay := startRelay(t)
+	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"))
+	at := p.awaitLine(t, "serving", "smtp_address")
+	must.OK(t, submit(at))
+	if err := submit(at); err == nil || !strings.HasPrefix(err.Error(), "550") || !strings.Contains(err.Error(), "of this mailbox reached; next email in") {
+		t.Errorf("the second email: %v", err)
+	}
+	app := newClient(t, p.URL, apiKey)
+	app.must(t, "POST", "/send-code", `{"email":"Alice@example.com"}`, 429)
+	metrics := app.must(t, "GET", "/metrics", "", 200).Raw
+	for _, want := range []string{
+		`mailgate_sends_total{door="smtp",limit="",outcome="sent",rule=""} 1`,
+		`mailgate_sends_total{door="smtp",limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`,
+		"mailgate_smtp_connections 0",
+	} {
+		if !strings.Contains(metrics, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	lines := p.log.lines(`"msg":"submission"`)
+	if len(lines) != 2 || lines[0]["outcome"] != "sent" || lines[1]["limit"] != "minute" || lines[0]["key"] != "app" {
+		t.Errorf("the log has %v", lines)
+	}
+	if len(relay.List()) != 1 {
+		t.Errorf("%d emails", len(relay.List()))
+	}
+	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// A certificate that is replaced is shown after SIGHUP, and one that cannot be read changes nothing.
+func TestServe_SMTPDoor_CertificateIsReadAgain(t *testing.T) {
+	relay, dir := startRelay(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority := servertest.NewAuthority(t)
+	write := func(host string) {
+		now := time.Now().UnixMilli()
+		made := authority.Certificate(now-3600_000, now+3600_000, "127.0.0.1", host)
+		private := must.Get(x509.MarshalPKCS8PrivateKey(made.PrivateKey))(t)
+		servertest.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})))
+		servertest.Write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	}
+	write("first.example")
+	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=smtps://127.0.0.1:0",
+		"MAILGATE_SUBMISSION_TLS_CERT="+cert, "MAILGATE_SUBMISSION_TLS_KEY="+key))
+	at := p.awaitLine(t, "serving", "smtp_address")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM())
+	shown := func() string {
+		c := must.Get(tls.Dial("tcp", at, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}))(t)
+		defer c.Close()
+		return fmt.Sprint(c.ConnectionState().PeerCertificates[0].DNSNames)
+	}
+	if got := shown(); got != "[first.example]" {
+		t.Fatalf("it shows %s", got)
+	}
+	servertest.Write(t, cert, "no certificate")
+	p.signal(t, syscall.SIGHUP)
+	p.awaitLine(t, "reload failed; keeping the current rules, templates and certificate", "error")
+	if got := shown(); got != "[first.example]" {
+		t.Errorf("it shows %s", got)
+	}
+	write("second.example")
+	p.signal(t, syscall.SIGHUP)
+	servertest.Eventually(t, "the second is shown", func() bool { return shown() == "[second.example]" })
+}
+
+// dev has the door on, prints it, and the inbox shows which door an email came through.
+func TestDev_SMTPDoor_IsPrintedAndShown(t *testing.T) {
+	page, stdout := startDev(t, nil, anyPort, "--submission-listen=127.0.0.1:0", "--submission-senders=@dev.example,@acme.example")
+	app, _ := devClients(t, page, stdout)
+	found := regexp.MustCompile(`SMTP +(\S+), user (\S+), password`).FindStringSubmatch(stdout.String())
+	if found == nil {
+		t.Fatal(stdout)
+	}
+	must.OK(t, smtp.SendMail(found[1], smtp.PlainAuth("", found[2], app.key, "127.0.0.1"), "no-reply@acme.example", []string{"alice@example.com"}, []byte(submitted)))
+	app.must(t, "POST", "/send-code", `{"email":"bob@example.com"}`, 200)
+	list := page.must(t, "GET", "/demo/mails?after=0", "", 200).Raw
+	if !strings.Contains(list, `"door":"smtp"`) || !strings.Contains(list, `"door":"http"`) {
+		t.Errorf("the inbox: %s", list)
+	}
+	if how := page.must(t, "GET", "/demo/smtp", "", 200).Raw; !strings.Contains(how, found[1]) || !strings.Contains(how, app.key) {
+		t.Errorf("the page says %s", how)
+	}
+	servertest.Eventually(t, "dev prints the send", func() bool { return regexp.MustCompile(`smtp +alice@example.com +250 sent`).MatchString(stdout.String()) })
+}
