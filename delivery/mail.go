@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,15 @@ func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Re
 	}
 	m.charges = append(m.charges, c)
 	return Result{ID: c.id, Decision: c.decision}, nil
+}
+
+// Withdraw refunds one recipient, who does not get the email.
+func (m *Mail) Withdraw(to address.Address) {
+	if i := slices.IndexFunc(m.charges, func(c *charge) bool { return c.to == to }); i >= 0 {
+		one := m.charges[i]
+		m.charges = slices.Delete(m.charges, i, i+1)
+		m.service.refunds.now(m.service.refund(one, Unavailable))
+	}
 }
 
 // HandOver gives the text to a relay. It must be on its way by then, and ctx ends the wait for the

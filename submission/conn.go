@@ -24,7 +24,19 @@ type conn struct {
 	chunks  bool      // BDAT: the library shows the error of a read to the client
 	over    bool      // nothing is read any more
 	stopped bool      // by a shutdown
+
+	reply        reading
+	acknowledged func() // what to do when a command has come after a reply; nil: nothing
 }
+
+// reading is how far a client is known to have come with a reply.
+type reading int8
+
+const (
+	unsaid  reading = iota // the reply is to be written
+	written                // and nothing has been read since
+	heard                  // more has been read: the answer to it proves that it was a command
+)
 
 func newConn(socket net.Conn, s *Server) *conn {
 	c := &conn{Conn: socket, server: s, until: time.Now().Add(s.times.signIn)}
@@ -47,11 +59,15 @@ func (c *conn) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Conn.Read(b)
-	if err == nil {
-		return n, nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err == nil {
+		if c.reply == written {
+			c.reply = heard
+		}
+		return n, nil
+	}
+	c.acknowledged = nil
 	c.over = true
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -81,11 +97,37 @@ func (c *conn) arm() error {
 
 // Write writes; after an error nothing is read any more, as its answer could not be written.
 func (c *conn) Write(b []byte) (int, error) {
+	if done := c.answering(); done != nil {
+		done()
+	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
 		c.stop(true)
 	}
 	return n, err
+}
+
+// answering returns what to do before the next octets are written: a command that arrived after a reply
+// proves that the reply did. What was sent before the reply, as by PIPELINING, proves nothing.
+func (c *conn) answering() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.reply {
+	case unsaid:
+		if c.reply = written; pending(c.Conn) {
+			c.acknowledged = nil
+		}
+	case heard:
+		done, c.acknowledged = c.acknowledged, nil
+	}
+	return done
+}
+
+// replied says what to do when the client is known to have read the reply that is written next.
+func (c *conn) replied(acknowledged func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reply, c.acknowledged = unsaid, acknowledged
 }
 
 // SetReadDeadline keeps the library's deadline for the next command.

@@ -60,7 +60,7 @@ func (s *session) log(e entry) {
 		attrs = append(attrs, slog.String("cause", e.cause.Error()))
 	}
 	s.server.Log.LogAttrs(s.server.life, level, "submission", attrs...)
-	if !e.to.IsZero() && e.outcome != abandoned {
+	if !e.to.IsZero() && e.outcome != abandoned && e.outcome != "repeated" {
 		s.server.Count(e.outcome, rule, limit)
 	}
 }

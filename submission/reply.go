@@ -34,6 +34,9 @@ var (
 	tooManyTexts  = reply(452, 4, 3, 1, "too many emails are on their way; try again")
 	malformed     = reply(554, 5, 6, 0, "the text has a NUL, a CR or LF alone, a line of more than 998 octets, or a broken header")
 	notSevenBit   = reply(554, 5, 6, 3, "no relay takes octets above 127; encode the text as quoted-printable or base64")
+	notConfirmed  = reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
+	inProgress    = reply(451, 4, 3, 2, "an earlier email to this mailbox is still being sent")
+	alone         = reply(452, 4, 5, 3, "the reply to the last email to this mailbox may be lost; send to it alone")
 	stopping      = reply(421, 4, 3, 2, "shutting down")
 	tooSlow       = reply(421, 4, 4, 2, "too slow; the connection is closed")
 )
@@ -67,8 +70,8 @@ func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
 		return malformed
 	}
 	e, _ := errors.AsType[*delivery.Error](err)
-	if e == nil {
-		return reply(451, 4, 3, 0, "internal error")
+	if e == nil { // of the records of emails
+		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
 	}
 	switch e.Kind {
 	case delivery.Rejected:
@@ -80,7 +83,7 @@ func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
 	case delivery.Storage:
 		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
 	case delivery.Unknown:
-		return reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
+		return notConfirmed
 	}
 	if mayHaveLeft {
 		return reply(554, 5, 4, 0, "internal error; the email may arrive, and must not be sent again")

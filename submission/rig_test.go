@@ -122,7 +122,7 @@ func start(t testing.TB, with setup) *rig {
 		Delivery: service, Rules: func() *rules.Set { return set }, Identity: must.Get(address.NewIdentity(true))(t),
 		Keys:    must.Get(apikey.Parse("app:"+appSecret+","+lateKey+":"+appSecret+"-late", nil))(t),
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
-		Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
+		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 		Log: log, Now: now, Shadow: func(string, string) {},
 		Count: func(outcome, rule, limit string) {

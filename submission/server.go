@@ -17,6 +17,7 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -28,6 +29,8 @@ type Options struct {
 	Identity address.Identity
 	// Keys sign clients in. Without any, clients on this machine need none.
 	Keys apikey.Keys
+	// Records keep what came of the newest emails, so that a lost reply sends none again.
+	Records keyed.Store
 	// Senders are the addresses that email may be from.
 	Senders Senders
 	// Defer are the names of keys whose emails may come late: a limit defers them instead of

@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -44,12 +45,22 @@ type session struct {
 	mail  *delivery.Mail // nil: none is open
 	end   context.CancelFunc
 	held  int64 // octets of Server.texts
+
+	repeat          *repeat // the one recipient that may have got the email
+	recorded, alone bool    // there is a record, of this node alone
 }
 
 // recipient is one that is charged.
 type recipient struct {
 	address.Address
 	result delivery.Result
+}
+
+// repeat is a recipient whose limit is reached, of whose last email the reply may be lost.
+type repeat struct {
+	address.Address
+	last    record
+	refusal *smtp.SMTPError
 }
 
 // Mail implements smtp.Session.
@@ -69,7 +80,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	case err != nil || !s.server.Senders.allow(sender):
 		return senderRefused
 	}
-	s.id, s.began, s.from = throttle.NewID().String(), time.Now(), sender
+	s.id, s.began, s.from, s.repeat, s.recorded = throttle.NewID().String(), time.Now(), sender, nil, false
 	ctx, end := context.WithCancel(s.server.life)
 	s.mail, s.end = s.server.Delivery.Mail(ctx), end
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes) + 1 // the library takes one octet less
@@ -96,14 +107,19 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if slices.ContainsFunc(s.to, func(r recipient) bool { return r.String() == mailbox.String() }) {
 		return nil
 	}
+	if s.repeat != nil {
+		return alone
+	}
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: s.caller(), Template: template}
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
 	if err != nil {
 		return s.notCharged(mailbox, err)
 	}
-	if len(s.to) == 0 {
-		s.conn.limit(time.Now().Add(s.server.times.arrival))
+	if err := s.open(mailbox); err != nil {
+		s.mail.Withdraw(mailbox)
+		return s.notCharged(mailbox, err)
 	}
+	s.hurry()
 	s.to = append(s.to, recipient{mailbox, result})
 	s.logShadows(mailbox, result.Decision)
 	return nil
@@ -119,9 +135,16 @@ func (s *session) caller() string {
 	return s.key
 }
 
+// hurry begins the time in which the text must come.
+func (s *session) hurry() {
+	if len(s.to) == 0 {
+		s.conn.limit(time.Now().Add(s.server.times.arrival))
+	}
+}
+
 func (s *session) notCharged(mailbox address.Address, err error) error {
-	e, limited := errors.AsType[*delivery.Error](err)
-	if limited = limited && e.Kind == delivery.Limited; !limited {
+	e, _ := errors.AsType[*delivery.Error](err)
+	if e == nil || e.Kind != delivery.Limited {
 		answer := failed(err, false)
 		s.log(entry{to: mailbox, answer: answer, outcome: outcome(mailbox, err), cause: err})
 		return answer
@@ -129,8 +152,32 @@ func (s *session) notCharged(mailbox address.Address, err error) error {
 	d := e.Result.Decision
 	told := report.Of(&d, "", func(string) string { return "" }, s.server.Now())
 	answer := s.limited(&told)
+	if answer = s.mayRepeat(mailbox, answer); answer == nil {
+		return nil
+	}
 	s.log(entry{to: mailbox, answer: answer, report: &told, outcome: string(delivery.Limited)})
 	return answer
+}
+
+// mayRepeat returns the answer to a recipient whose limit is reached. It is nil if the text may be that of the
+// email that used the limit, whose reply was lost: that is decided when the text has come.
+func (s *session) mayRepeat(mailbox address.Address, refusal *smtp.SMTPError) *smtp.SMTPError {
+	last, now, err := s.update(mailbox, func(record, int64) (record, bool) { return record{}, false })
+	open, ended := last.is(now)
+	switch {
+	case err != nil:
+		return failed(err, false)
+	case open && last.Email != s.id:
+		return inProgress
+	case !ended:
+		return refusal
+	case len(s.to) > 0:
+		s.repeat = &repeat{}
+		return alone
+	}
+	s.hurry()
+	s.repeat = &repeat{mailbox, last, refusal}
+	return nil
 }
 
 // Data implements smtp.Session: it reads the text and hands it over. The answer is the relay's.
@@ -150,6 +197,10 @@ func (s *session) Data(r io.Reader) error {
 		s.abandon(answer, err)
 		return answer
 	}
+	hash, life := fingerprint(text[len(front):])
+	if answer := s.earlier(hash, life); answer != nil {
+		return answer
+	}
 	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.answer)
 	defer cancel()
 	err = s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.begin)}, text)
@@ -160,15 +211,68 @@ func (s *session) Data(r io.Reader) error {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
 	}
+	s.keep(answer, life)
 	s.close()
 	return answer
+}
+
+// earlier returns the answer to a text that was sent before, or is being sent, and refunds this one. A
+// recipient of several who got it does not get it again.
+func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
+	if r := s.repeat; r != nil && !r.IsZero() {
+		answer := r.refusal
+		if bytes.Equal(r.last.Text, hash) {
+			answer = r.last.answer()
+		}
+		s.log(entry{to: r.Address, answer: answer, outcome: "repeated"})
+		s.conn.replied(nil)
+		s.close()
+		return answer
+	}
+	var first *smtp.SMTPError
+	for _, to := range slices.Clone(s.to) {
+		answer, err := s.leave(to.Address, hash, life)
+		if err != nil {
+			answer = failed(err, false)
+		}
+		if answer == nil {
+			continue
+		}
+		first = answer
+		if answer.Code != 250 {
+			break
+		}
+		s.log(entry{to: to.Address, answer: answer, outcome: "repeated"})
+		s.mail.Withdraw(to.Address)
+		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
+	}
+	if first == nil || first.Code == 250 && len(s.to) > 0 {
+		return nil
+	}
+	s.abandon(first, nil)
+	return first
+}
+
+// keep records the reply to an email until a command has come after it, which its client sends when it has
+// read the reply. An email that did not leave is forgotten.
+func (s *session) keep(answer *smtp.SMTPError, life int64) {
+	id, all := s.id, s.to
+	if answer.Code/100 == 4 {
+		s.finish(id, all, nil, 0)
+		return
+	}
+	s.finish(id, all, answer, life)
+	s.conn.replied(func() { s.finish(id, all, nil, 0) })
 }
 
 // outcome is what came of an email for one recipient.
 func outcome(to address.Address, err error) string {
 	e, _ := errors.AsType[*delivery.Error](err)
-	if e == nil {
+	switch {
+	case err == nil:
 		return "sent"
+	case e == nil:
+		return string(delivery.Storage)
 	}
 	if refused, _ := errors.AsType[*relay.Error](err); e.Kind == delivery.Rejected && refused != nil && !refused.To.IsZero() && refused.To != to {
 		return string(delivery.Unavailable) // as the relay refused another
@@ -198,13 +302,14 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
 	}
+	s.finish(s.id, s.to, nil, 0)
 	s.close()
 }
 
 // close ends an email. The next one may take any time to come.
 func (s *session) close() {
 	s.end()
-	s.mail, s.to = nil, nil
+	s.mail, s.to, s.repeat = nil, nil, nil
 	s.conn.limit(noLimit)
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes)
 }

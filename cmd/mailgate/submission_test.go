@@ -114,5 +114,7 @@ func TestDev_SMTPDoor_IsPrintedAndShown(t *testing.T) {
 	if how := page.must(t, "GET", "/demo/smtp", "", 200).Raw; !strings.Contains(how, found[1]) || !strings.Contains(how, app.key) {
 		t.Errorf("the page says %s", how)
 	}
-	servertest.Eventually(t, "dev prints the send", func() bool { return regexp.MustCompile(`smtp +alice@example.com +250 sent`).MatchString(stdout.String()) })
+	servertest.Eventually(t, "dev prints the send", func() bool {
+		return regexp.MustCompile(`smtp +alice@example.com +250 sent`).MatchString(stdout.String())
+	})
 }
