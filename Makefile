@@ -18,7 +18,8 @@ dev: ## runs mailgate with a sign-up page, an inbox and a console; nothing to se
 build: ## builds bin/mailgate, one static program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
 
-types: ## generates client/ts/openapi.ts from openapi.yaml
+types: ## generates client/ts/openapi.ts and the API page from openapi.yaml
+	$(GO) generate ./api/web
 	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
 test: needs check race campaign ## installs what is missing, checks and tests everything with -race, in minutes

@@ -85,7 +85,7 @@ type Options struct {
 	// RelayStats feeds the gauges of the relays.
 	RelayStats func() []relay.Stats
 
-	OpenAPI []byte       // what /openapi.yaml and /docs show
+	OpenAPI []byte       // what /openapi.yaml and /openapi.json show
 	Version string       // what the docs and the metrics say
 	Now     func() int64 // Unix milliseconds
 }

@@ -67,7 +67,7 @@ func New(o Options) (s *Server, err error) {
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
-		page, err := web.Docs(o.OpenAPI, o.Version)
+		page, err := web.Docs(o.Version)
 		return s.linked(page), err
 	})
 	s.keyless.Most = keylessShare(o)

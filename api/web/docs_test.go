@@ -5,13 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mailgate/mailgate/api/apitest"
-	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -125,18 +123,5 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 			t.Errorf("%s: %v\n%s\n%s", language, err, out, sample)
 		}
 		s.Code(fmt.Sprintf("o'neil%d@example.com", i))
-	}
-}
-
-// What the page says is escaped, and a contract that cannot be read is an error.
-func TestDocs_Contract_IsEscapedOrRefused(t *testing.T) {
-	text := "info: {title: mailgate, description: \"<x>\\n\\n`<a>`\"}"
-	if page, err := web.Docs([]byte(text), "1.2.3<x>"); err != nil || strings.Contains(string(page), "<x>") || !strings.Contains(string(page), "<code>&lt;a&gt;</code>") {
-		t.Errorf("%v\n%s", err, page)
-	}
-	for _, text := range []string{"\t: [", "paths: {/x: {get: {}}}"} {
-		if _, err := web.Docs([]byte(text), ""); err == nil {
-			t.Errorf("%q is read", text)
-		}
 	}
 }

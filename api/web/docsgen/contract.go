@@ -1,35 +1,12 @@
-package web
+package main
 
 import (
-	"bytes"
-	_ "embed"
 	"fmt"
 	"html/template"
+	"regexp"
 	"slices"
 	"strings"
 )
-
-//go:embed docs.html
-var docsHTML string
-
-// Docs returns the page that shows an OpenAPI contract, with a sample of each request that
-// can be sent from the page.
-func Docs(openAPI []byte, version string) ([]byte, error) {
-	contract, err := readContract(openAPI)
-	if err != nil {
-		return nil, err
-	}
-	functions := template.FuncMap{"paragraphs": paragraphs, "inline": inline}
-	page, err := template.New("docs").Funcs(functions).Parse(docsHTML)
-	if err != nil {
-		return nil, fmt.Errorf("reading the docs page: %w", err)
-	}
-	var body bytes.Buffer
-	if err := page.Execute(&body, map[string]any{"Contract": contract, "Version": version}); err != nil {
-		return nil, fmt.Errorf("making the docs page: %w", err)
-	}
-	return body.Bytes(), nil
-}
 
 // What the page shows of the contract, in the contract's order.
 type (
@@ -195,11 +172,13 @@ func readExamples(media node) (examples []example, err error) {
 // paragraphs splits a description.
 func paragraphs(text string) []string { return strings.Split(text, "\n\n") }
 
-// inline escapes a text and turns `this` into code.
+var link = regexp.MustCompile(`\[([^\]]+)\]\((https://[^)\s]+)\)`)
+
+// inline escapes a text and turns `this` into code and [this](https://…) into a link.
 func inline(text string) template.HTML {
 	var b strings.Builder
 	for i, part := range strings.Split(text, "`") {
-		part = template.HTMLEscapeString(part)
+		part = link.ReplaceAllString(template.HTMLEscapeString(part), `<a href="$2">$1</a>`)
 		if i%2 == 1 {
 			part = "<code>" + part + "</code>"
 		}

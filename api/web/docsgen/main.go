@@ -1,0 +1,45 @@
+// Command docsgen writes the API page, which shows openapi.yaml: go generate ./api/web.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"log"
+	"os"
+
+	"github.com/mailgate/mailgate"
+)
+
+//go:embed docs.html.tmpl
+var layout string
+
+func main() {
+	page, err := page(mailgate.OpenAPI)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile("docs.html", page, 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// page returns the page that shows an OpenAPI contract, with a sample of each request that can be
+// sent from the page.
+func page(openAPI []byte) ([]byte, error) {
+	contract, err := readContract(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	functions := template.FuncMap{"paragraphs": paragraphs, "inline": inline}
+	parsed, err := template.New("docs").Funcs(functions).Parse(layout)
+	if err != nil {
+		return nil, fmt.Errorf("reading the layout: %w", err)
+	}
+	var body bytes.Buffer
+	if err := parsed.Execute(&body, map[string]any{"Contract": contract}); err != nil {
+		return nil, fmt.Errorf("filling the layout: %w", err)
+	}
+	return body.Bytes(), nil
+}
