@@ -90,7 +90,7 @@ func TestArchitecture_Functions_Exist(t *testing.T) {
 func TestRecipes_NamedFiles_Exist(t *testing.T) {
 	pages, checked := files(t, ".md"), 0
 	for _, page := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
-		for _, file := range regexp.MustCompile("`([\\w-]+(?:/[\\w-]+)*/?[\\w-]*\\.(?:go|md|yaml|json))`").FindAllStringSubmatch(pages[page], -1) {
+		for _, file := range regexp.MustCompile("`([\\w-]+(?:/[\\w-]+)+\\.(?:go|md|yaml|json))`").FindAllStringSubmatch(pages[page], -1) {
 			checked++
 			if _, err := os.Stat(file[1]); err != nil {
 				t.Errorf("%s: there is no %s", page, file[1])
