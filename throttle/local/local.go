@@ -40,14 +40,13 @@ func Memory(a throttle.Algorithm) *throttle.Limiter {
 // home is a throttle.Home over a table.
 type home struct{ table *cache.Table }
 
-func (h home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+func (h home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
 	if op.Step == throttle.StepPeek {
-		r.State, err = h.table.Get(ctx, key)
-		r.Now = h.table.Now()
-		return r, err
+		state, err := h.table.Get(ctx, key)
+		return throttle.Reply{State: state, Now: h.table.Now()}, err
 	}
-	err = h.table.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
-		var next []byte
+	var r throttle.Reply
+	err := h.table.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
 		next, r = op.Apply(old, now)
 		return next, op.By.Expires(next)
 	})
