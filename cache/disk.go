@@ -149,7 +149,7 @@ func (d *disk) open(o Options) (err error) {
 	if err := d.dir.opened(); err != nil {
 		return err
 	}
-	d.replaced = outage{log: d.log, begins: "the data directory was removed, moved or replaced: nothing is sent", ends: "the data directory is back"}
+	d.replaced = outage{log: d.log, begins: "the data directory was removed, moved or replaced: its records cannot be used", ends: "the data directory is back"}
 	return d.watch()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -118,17 +119,15 @@ func TestDataDir_Moved_SendsNothingUntilItIsBack(t *testing.T) {
 	app := newClient(t, server.URL, apiKey)
 	app.mustSend(t, "alice@example.com", 200)
 	must.OK(t, os.Rename(dir, dir+".old"))
-	app.must(t, "GET", "/readyz", "", 503)
+	ready := func(status int) func() bool { return func() bool { return app.get(t, "/readyz").Status == status } }
+	servertest.Eventually(t, "the loss to be noticed", ready(503))
 	app.mustSend(t, "bob@example.com", 503)
-	server.awaitLine(t, "the data directory was removed, moved or replaced: nothing is sent", "cause")
+	server.awaitLine(t, "the data directory was removed, moved or replaced: its records cannot be used", "cause")
 	if !server.shows(t, "mailgate_data_dir_replaced 1") {
 		t.Error("the metrics do not say so")
 	}
 	must.OK(t, os.Rename(dir+".old", dir))
-	servertest.Eventually(t, "readiness, which may be a quarter of a second old", func() bool {
-		r, err := app.ask("GET", "/readyz", "", nil)
-		return err == nil && r.Status == 200
-	})
+	servertest.Eventually(t, "readiness, which may be a quarter of a second old", ready(200))
 	app.mustSend(t, "alice@example.com", 429)
 	app.mustSend(t, "bob@example.com", 200)
 	if n := len(relay.List()); n != 2 {
@@ -160,4 +159,18 @@ func TestShutdown_DiskHangs_EndsWithTheGrace(t *testing.T) {
 		t.Error(text)
 	}
 	<-hangs
+}
+
+// Beside a healthy Redis a node sends without its data directory, but does not continue alone.
+func TestRedis_OwnDataDirMoved_SendsUntilItIsAway(t *testing.T) {
+	t.Parallel()
+	redis, dir := redistest.Alone(t), filepath.Join(t.TempDir(), "data")
+	server := startServer(t, besideRedis(t, redis, startRelay(t).URL(), "MAILGATE_DATA_DIR="+dir))
+	app := newClient(t, server.URL, apiKey)
+	app.mustSend(t, "alice@example.com", 200)
+	must.OK(t, os.Rename(dir, dir+".old"))
+	server.awaitLine(t, "the data directory was removed, moved or replaced: its records cannot be used", "cause")
+	app.mustSend(t, "bob@example.com", 200)
+	redis.Kill()
+	app.mustSend(t, "carol@example.com", 503)
 }
