@@ -1,0 +1,243 @@
+// Package examples_test runs the examples as their READMEs say, against a mailgate.
+package examples_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
+)
+
+var theServer = sync.OnceValue(func() *apitest.Server { return apitest.Start(nil) })
+
+// The back ends send, pass the wait on to the page, and check the code.
+func TestBackEnds_SignUp_SentRefusedVerified(t *testing.T) {
+	need.Long(t)
+	for name, command := range map[string]string{
+		"go": "./example", "python": "python3 examples/python/server.py", "php": "php -S LISTEN examples/php/index.php",
+		"express": "node examples/express/server.js",
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := clone(t)
+			switch name {
+			case "go":
+				run(t, root, "go", "build", "-o", "example", "./examples/go") // go run would outlive its end
+			case "express":
+				install(t, root, "examples/express")
+			default:
+				need.Program(t, strings.Fields(command)[0])
+			}
+			s, addr := theServer(), freeAddr(t)
+			args := strings.Fields(strings.Replace(command, "LISTEN", addr, 1))
+			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+			cmd.Dir, cmd.Env = root, append(os.Environ(), "LISTEN="+addr, "MAILGATE_URL="+s.URL, "MAILGATE_KEY="+apitest.APIKey)
+			start(t, cmd, addr)
+
+			email := name + "@example.com"
+			form := url.Values{"email": {email}}
+			for _, want := range []int{200, 429} {
+				status, text := post(t, "http://"+addr+"/send", form)
+				var answer struct {
+					Wait      int64  `json:"wait_ms"`
+					Countdown string `json:"countdown"`
+				}
+				if err := json.Unmarshal([]byte(text), &answer); status != want || err != nil || answer.Wait <= 0 || answer.Countdown == "" {
+					t.Errorf("status %d, want %d: %s", status, want, text)
+				}
+			}
+			if status, text := post(t, "http://"+addr+"/send", url.Values{"email": {"alice@"}}); status != 422 {
+				t.Errorf("an invalid address: status %d: %s", status, text)
+			}
+			form.Set("code", s.Code(email))
+			for _, want := range []int{204, 422} {
+				if status, text := post(t, "http://"+addr+"/verify", form); status != want {
+					t.Errorf("verify: status %d, want %d: %s", status, want, text)
+				}
+			}
+			if page := must.Get(http.Get("http://" + addr + "/"))(t); page.StatusCode != 200 {
+				t.Errorf("the page: status %d", page.StatusCode)
+			}
+		})
+	}
+}
+
+// Better Auth makes the code that arrives, and passes a limit on.
+func TestBetterAuth_SignIn_CodeArrivesAndLimitIsPassedOn(t *testing.T) {
+	need.Long(t)
+	need.Program(t, "npm")
+	root, s := clone(t), theServer()
+	install(t, root, "examples/better-auth")
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", `
+import { auth } from "./auth.js";
+const body = { email: "better@example.com", type: "sign-in" };
+await auth.api.sendVerificationOTP({ body });
+await auth.api.sendVerificationOTP({ body }).catch((error) => console.log(error.status, error.body.countdown.limit));
+`)
+	cmd.Dir = filepath.Join(root, "examples/better-auth")
+	cmd.Env = append(os.Environ(), "MAILGATE_URL="+s.URL, "MAILGATE_KEY="+apitest.APIKey, "BETTER_AUTH_SECRET=9f86d081884c7d659a2feaa0c55ad015")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "TOO_MANY_REQUESTS minute") || len(s.Mails("better@example.com")) != 1 {
+		t.Errorf("%v, %d emails\n%s", err, len(s.Mails("better@example.com")), out)
+	}
+}
+
+// The pages hold their button after a send. Those of React and Vue are built by Vite with the npm package.
+func TestPages_Sent_HoldTheButton(t *testing.T) {
+	need.Long(t)
+	need.Program(t, "chromium")
+	for _, name := range []string{"html", "react", "vue"} {
+		t.Run(name, func(t *testing.T) {
+			root, s, dir := clone(t), theServer(), "examples/"+name
+			pages := filepath.Join(root, dir)
+			replace(t, pages, "http://127.0.0.1:8080", s.URL)
+			if name != "html" {
+				install(t, root, dir)
+				run(t, pages, "npm", "run", "build")
+				pages = filepath.Join(pages, "dist")
+			}
+			site := httptest.NewServer(backEnd(t, s, pages))
+			t.Cleanup(site.Close)
+			ctx := newBrowser(t)
+			held := chromedp.CSS(`#send[aria-disabled="true"]`)
+			err := chromedp.Do(ctx, chromedp.Navigate(site.URL), chromedp.SendKeys(chromedp.CSS("input"), name+".page@example.com"),
+				chromedp.Click(chromedp.CSS("#send")), chromedp.WaitVisible(held))
+			text, evaluated := chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("mailgate-countdown[waiting]").shadowRoot.textContent`))
+			if err != nil || evaluated != nil || !strings.Contains(text, "One email a minute.") {
+				t.Errorf("%v, %v: the element says %q", err, evaluated, text)
+			}
+			if n := len(s.Mails(name + ".page@example.com")); n != 1 {
+				t.Errorf("%d emails", n)
+			}
+		})
+	}
+}
+
+// backEnd serves the pages of a folder, and POST /send as the example in Go does.
+func backEnd(t *testing.T, s *apitest.Server, pages string) http.Handler {
+	gate, mux := must.Get(client.New(s.URL, apitest.APIKey))(t), http.NewServeMux()
+	mux.Handle("GET /", http.FileServer(http.Dir(pages)))
+	mux.HandleFunc("POST /send", func(w http.ResponseWriter, r *http.Request) {
+		sent, err := gate.Send(r.Context(), client.Mail{Email: r.FormValue("email")})
+		if err != nil {
+			t.Error(err)
+		}
+		w.Write(sent.ForCountdown())
+	})
+	return mux
+}
+
+func newBrowser(t *testing.T) context.Context {
+	options := chromedp.DefaultExecAllocatorOptions[:]
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium's own does not work for root
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// clone returns a copy of the repository without what was installed or built.
+func clone(t *testing.T) string {
+	root := t.TempDir()
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	list.Dir = ".."
+	for _, file := range strings.Fields(string(must.Get(list.Output())(t))) {
+		text, err := os.ReadFile(filepath.Join("..", file))
+		if errors.Is(err, os.ErrNotExist) || err != nil && !strings.Contains(file, "/") {
+			continue // deleted, or a link to a folder
+		}
+		to := filepath.Join(root, file)
+		must.OK(t, err)
+		must.OK(t, os.MkdirAll(filepath.Dir(to), 0o700))
+		must.OK(t, os.WriteFile(to, text, 0o600))
+	}
+	return root
+}
+
+// install packs the npm package and installs what an example needs.
+func install(t *testing.T, root, dir string) {
+	need.Program(t, "npm")
+	for _, dir := range []string{"client/ts", dir} {
+		run(t, filepath.Join(root, dir), "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
+		if dir == "client/ts" {
+			run(t, filepath.Join(root, dir), "npm", "pack")
+		}
+	}
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// replace changes a text in all files of a folder.
+func replace(t *testing.T, dir, from, to string) {
+	must.OK(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, []byte(strings.ReplaceAll(string(text), from, to)), 0o600)
+	}))
+}
+
+// start starts a program that will listen, and waits until it does.
+func start(t *testing.T, cmd *exec.Cmd, addr string) {
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr = &log, &log
+	must.OK(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended: %v\n%s", err, log.String())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func freeAddr(t *testing.T) string {
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func post(t *testing.T, url string, form url.Values) (int, string) {
+	t.Helper()
+	response := must.Get(http.PostForm(url, form))(t)
+	defer response.Body.Close()
+	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(t))
+}
