@@ -25,6 +25,7 @@ var (
 	// setClocks is that of a clock on which keys in flight may run out.
 	setClocks = judge.Terms{Quiet: true, ClockSet: true}
 	confirm   = []string{"MAILGATE_REDIS_CONFIRM=1"}
+	confirm2  = []string{"MAILGATE_REDIS_CONFIRM=2"}
 	refuse    = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
 
@@ -36,6 +37,7 @@ var redisKinds = []*kind{
 	{name: "sentinel-failover", store: onSentinel, terms: forgets, brief: true, effect: promotes, inject: (*rig).failOver},
 	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, effect: lagsBehind, inject: (*rig).pauseReplica},
 	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, effect: noStore, inject: (*rig).pauseReplica},
+	{name: "redis-confirm-split", store: onTwoReplicas, environ: confirm2, terms: judge.Terms{Unknown: 5_000, Fails: noHistory}, brief: true, effect: promotes, inject: (*rig).splitMaster},
 	{name: "redis-killed", store: onRedis, terms: away, effect: degrades, inject: (*rig).killRedis},
 	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, effect: noStore, inject: (*rig).killRedis},
 	{name: "redis-stopped", store: onRedis, terms: hangs, effect: degrades, inject: (*rig).pauseRedis},
@@ -65,16 +67,27 @@ func (s *rig) pauseRedis() func() {
 }
 
 func (s *rig) pauseReplica() func() {
-	s.sentinel.Replica.Pause()
-	return s.sentinel.Replica.Resume
+	s.sentinel.Replicas[0].Pause()
+	return s.sentinel.Replicas[0].Resume
 }
 
 func (s *rig) failOver() func() {
 	s.sentinel.Failover()
 	return func() {
-		s.sentinel.Replica.Restart()
-		s.sentinel.AwaitReplica()
+		s.sentinel.Replicas[0].Restart()
+		s.sentinel.AwaitReplicas()
 	}
+}
+
+// splitMaster has the master replaced while it answers again: a replica follows it that could confirm
+// what the new master never had.
+func (s *rig) splitMaster() func() {
+	old := s.sentinel.Master
+	old.Pause()
+	s.sentinel.AwaitDown()
+	old.Resume()
+	s.sentinel.AwaitPromotion()
+	return s.sentinel.AwaitReplicas
 }
 
 func proxied(fault func(*redistest.FaultyProxy)) func(*rig) func() {

@@ -175,7 +175,13 @@ func onCluster(s *rig) []string {
 }
 
 func onSentinel(s *rig) []string {
-	s.sentinel = redistest.Sentinel(s.t)
-	s.replicas = []*redistest.Server{s.sentinel.Replica}
+	return withSentinel(s, 1)
+}
+
+func onTwoReplicas(s *rig) []string { return withSentinel(s, 2) }
+
+func withSentinel(s *rig, replicas int) []string {
+	s.sentinel = redistest.Sentinel(s.t, replicas)
+	s.replicas = slices.Clone(s.sentinel.Replicas)
 	return inRedis(s.sentinel.URL())
 }

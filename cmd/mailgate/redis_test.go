@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"syscall"
@@ -164,4 +165,23 @@ func TestRedis_RecordsOfAnotherFormat_NotServed(t *testing.T) {
 	says := "have another format: 2, and this program reads 1; run the version of mailgate that wrote them"
 	does(t, besideRedis(t, redis, relay.URL()), exitMisusage, says, "serve")
 	startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_PREFIX=another"))
+}
+
+// A replica that need not confirm a send could be promoted without it.
+func TestRedis_MoreReplicasThanConfirm_Warns(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t), startRelay(t)
+	host, port, _ := net.SplitHostPort(redis.Addr)
+	redistest.Alone(t, "replicaof "+host+" "+port)
+	server := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_CONFIRM=1"))
+	servertest.Eventually(t, "a send", func() bool { return newClient(t, server.URL, apiKey).get(t, "/readyz").Status == 200 })
+	const warning, metric = "more replicas than must confirm a send", "mailgate_redis_unconfirming_replicas "
+	if !server.shows(t, metric+"0") || len(server.log.lines(warning)) > 0 {
+		t.Errorf("with one replica the log has %v", server.log.lines(warning))
+	}
+	redistest.Alone(t, "replicaof "+host+" "+port)
+	servertest.Eventually(t, "the second replica to show", func() bool { return server.shows(t, metric+"1") })
+	if warned := server.log.lines(warning); len(warned) != 1 || warned[0]["replicas"] != 2.0 {
+		t.Errorf("the log has %v", warned)
+	}
 }

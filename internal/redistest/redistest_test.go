@@ -79,12 +79,12 @@ func TestCluster_MasterKilledAndSlotMoved_ClientFollows(t *testing.T) {
 }
 
 func TestSentinel_Failover_ReplicaTakesOver(t *testing.T) {
-	s := Sentinel(t)
+	s := Sentinel(t, 1)
 	s.Master.must("SET", "a", 1)
 	old := s.Master
-	if s.Failover() == old || s.Replica != old {
+	if s.Failover() == old || s.Replicas[0] != old {
 		t.Error("the servers did not swap roles")
 	}
-	s.Replica.Restart()
-	s.AwaitReplica()
+	s.Replicas[0].Restart()
+	s.AwaitReplicas()
 }

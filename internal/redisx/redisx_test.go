@@ -133,7 +133,7 @@ func TestCall_ServerHangs_EndsInTime(t *testing.T) {
 		})
 	})
 	t.Run("Sentinel", func(t *testing.T) {
-		servers := redistest.Sentinel(t)
+		servers := redistest.Sentinel(t, 1)
 		warmAndCold(t, servers.URL(), func(warm redis.UniversalClient) {
 			for _, s := range servers.Sentinels {
 				s.Pause()

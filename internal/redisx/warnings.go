@@ -36,13 +36,7 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 	if version := info["Server"]["redis_version"]; olderThan62(version) {
 		warn("Redis is version %s; 6.2 or later is needed", version)
 	}
-	online := 0
-	for field, value := range info["Replication"] {
-		if strings.HasPrefix(field, "slave") && strings.Contains(value, "state=online") {
-			online++
-		}
-	}
-	if online < confirm {
+	if _, online := replicasOf(info); online < confirm {
 		warn("a Redis master has %d replicas and %d must confirm: until it has them, no email is sent", online, confirm)
 	}
 	settings := map[string]string{}
@@ -64,6 +58,36 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 		warn("Redis stores nothing on disk and loses every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil
+}
+
+// MostReplicas returns the number of replicas of the master that has most.
+func MostReplicas(ctx context.Context, client redis.UniversalClient) (most int, err error) {
+	masters, err := Masters(ctx, client)
+	if err != nil {
+		return 0, fmt.Errorf("asking Redis for its replicas: %w", err)
+	}
+	for _, master := range masters {
+		info, err := master.InfoMap(ctx, "replication").Result()
+		if err != nil {
+			return 0, fmt.Errorf("asking Redis at %s for its replicas: %w", master.Options().Addr, err)
+		}
+		all, _ := replicasOf(info)
+		most = max(most, all)
+	}
+	return most, nil
+}
+
+// replicasOf returns how many replicas a master has, and how many of them are in sync.
+func replicasOf(info map[string]map[string]string) (all, online int) {
+	for field, value := range info["Replication"] {
+		if strings.HasPrefix(field, "slave") && strings.Contains(value, "state=") {
+			all++
+			if strings.Contains(value, "state=online") {
+				online++
+			}
+		}
+	}
+	return all, online
 }
 
 func olderThan62(version string) bool {

@@ -17,7 +17,7 @@ import (
 // Confirmed admissions survive the master, and the client finds the new one.
 func TestTake_SentinelFailover_ConfirmedSendsCount(t *testing.T) {
 	t.Parallel()
-	servers := redistest.Sentinel(t)
+	servers := redistest.Sentinel(t, 1)
 	l := limiter(t, open(t, redisx.Options{URL: servers.URL(), Timeout: 2 * time.Second, Confirm: 1}), throttle.DefaultPolicy())
 	for i := range 20 {
 		take(t, l, fmt.Sprint("mailbox", i))
@@ -33,8 +33,8 @@ func TestTake_SentinelFailover_ConfirmedSendsCount(t *testing.T) {
 	if _, err := l.Take(ctx, mailbox); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, redisx.ErrUnconfirmed) {
 		t.Errorf("without a replica: %v", err)
 	}
-	servers.Replica.Restart()
-	servers.AwaitReplica()
+	servers.Replicas[0].Restart()
+	servers.AwaitReplicas()
 	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "new") })
 }
 

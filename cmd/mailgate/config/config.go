@@ -51,7 +51,7 @@ type Config struct {
 
 	RedisURL      RedisURL      `group:"Records in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that several nodes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
 	RedisPrefix   string        `group:"Records in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`
-	RedisConfirm  int           `group:"Records in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must confirm a send before it is admitted. Above 0, on-store-outage is refuse."`
+	RedisConfirm  int           `group:"Records in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must confirm a send before it is admitted: 0, or the number that each master has. Above 0, on-store-outage is refuse."`
 	RedisTimeout  time.Duration `group:"Records in Redis:" name:"redis-timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"How long a request waits for Redis."`
 	OnStoreOutage string        `group:"Records in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this node, or refuse with 503, as without data-dir or with redis-confirm."`
 
