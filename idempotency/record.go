@@ -49,9 +49,9 @@ func (r record) at(now int64) record {
 	return r
 }
 
-// begin answers a request at now. If it is Started, next is begun under the lease until
-// leaseEnds. An attempt that was begun and has ended without being handed over is replaced
-// only if over is its token; any other is reported as leaseEnded.
+// begin answers a request at now. With Started, next is begun under the lease until leaseEnds.
+// Where an attempt has begun, was not handed over, and its lease has ended, begin replaces the
+// record if over is its token, and otherwise returns leaseEnded.
 func (r record) begin(l Lease, over token, now, leaseEnds, expires int64) (next record, o Outcome) {
 	started := record{state: begun, token: l.token, body: l.body, lease: leaseEnds, expires: expires}
 	switch r = r.at(now); {

@@ -6,8 +6,7 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// hash identifies a code, its address and its purpose. Without the key that it was made with, it
-// tells nothing about any of them.
+// hash identifies a code, its address and its purpose. Without the secret key it reveals none of them.
 type hash [16]byte
 
 // hashPurpose keeps the key apart from all others that are made of the same secret.

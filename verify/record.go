@@ -26,10 +26,10 @@ func (k kept) compare(other kept) int {
 	return cmp.Or(cmp.Compare(k.expires, other.expires), bytes.Compare(k.hash[:], other.hash[:]))
 }
 
-// record is what is kept of one mailbox: its codes, each hash once, the first to expire in
-// front, and up to when codes are used up. A right code uses up all that expire by usedUntil,
-// so those that another node holds are used up with them when records are merged, and later
-// ones are not. Records are values; what changes one returns another.
+// record is what is kept of one mailbox: its codes, ordered by expiry, each hash once. A right code
+// uses up all codes that expire by usedUntil. When records are merged, that also holds for the codes
+// of the other node; codes that expire later stay valid. Records are values; what changes one returns
+// another.
 type record struct {
 	usedUntil int64
 	codes     []kept

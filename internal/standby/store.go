@@ -21,8 +21,9 @@ type store struct {
 	merge       Merge
 }
 
-// Store wraps a pair of stores, one on Redis and one on this node's disk. With mirror the own store
-// also has what Redis decided; without, it has only what the node decided alone and has not synced.
+// Store wraps a pair of stores, one on Redis and one on this node's disk. With mirror, what Redis
+// decides is also written to the own store. Without, the own store holds only what this node decided
+// alone and has not synced.
 func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirror bool) keyed.Store {
 	st := &store{shared: shared, own: own, merge: merge}
 	st.part = &part{Standby: s, name: name, mirrored: mirror, apply: st.apply}
@@ -30,8 +31,8 @@ func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirro
 	return st
 }
 
-// Update implements keyed.Store. After an error Redis may have taken the step, so the node takes it
-// alone only in a call that did not ask Redis.
+// Update implements keyed.Store. After an error Redis may have taken the step, so the call does not
+// take it alone as well.
 func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
 	err = st.decide(ctx, key, false, func() error {
 		var moment, expires int64
