@@ -245,3 +245,23 @@ func inboxOddEmailsStayInTheirPlace(t *testing.T, newVisitor opener) {
 	v.is(`[document.getElementById("tab-html").hidden, document.querySelector("[aria-selected=true]").id].join()`, "true,tab-text")
 	v.looksRight("inbox-plain")
 }
+
+// Each email says which way it came: by HTTP, by SMTP, or to the relay without mailgate.
+func TestInbox_Emails_SayWhichWayTheyCame(t *testing.T) {
+	inEachBrowser(t, inboxEmailsSayWhichWayTheyCame)
+}
+
+func inboxEmailsSayWhichWayTheyCame(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(1280, 800)
+	s.sendCode("alice@example.com")
+	s.raw("bob@example.com", "Received: from app.example by acme.example\r\n\twith ESMTPA id 1; Thu, 01 Jan 2026 00:00:00 +0000\r\nMessage-ID: <1@app.example>\r\nSubject: reset\r\n\r\nyour link\r\n")
+	s.raw("carol@example.com", "Message-ID: <2@app.example>\r\nSubject: astray\r\n\r\nyour link\r\n")
+	v.visit(s.URL + "/inbox")
+	v.isTrue(`[...document.querySelectorAll("#mails .door")].map((one) => one.textContent).join() === "relay,SMTP,HTTP"`)
+	for i, want := range []string{"relay, without mailgate", "SMTP", "HTTP"} {
+		v.click(fmt.Sprintf("#mails li:nth-child(%d) button", i+1))
+		v.isTrue(fmt.Sprintf(`document.getElementById("door").textContent === %q`, want))
+	}
+	v.looksRight("inbox-doors")
+}

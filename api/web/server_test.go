@@ -33,6 +33,7 @@ func newServer(t *testing.T, change func(*apitest.Server, *api.Options)) *server
 		o.Fallback = demo.New(demo.Options{
 			Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apitest.APIKey, AdminKey: apitest.AdminKey,
 			Relay: s.Relay, Ended: ended,
+			SMTP: demo.SMTP{Host: "127.0.0.1", Port: "2525", User: "app", Senders: "no-reply@acme.example"},
 		})
 		if change != nil {
 			change(s, o)

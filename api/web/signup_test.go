@@ -237,3 +237,20 @@ func TestSignUp_AnotherAddress_LateAnswerIsIgnored(t *testing.T) {
 	v.isTrue(`send.ariaDisabled === "true"`)
 	v.looksRight("signup-wait", ".pill", ".operator", "#ring", ".tiers i.used")
 }
+
+// The settings for an app that sends by SMTP can be copied. The page has no key.
+func TestSignUp_SMTPSettings_AreCopied(t *testing.T) { inEachBrowser(t, signUpSMTPSettingsAreCopied) }
+
+func signUpSMTPSettingsAreCopied(t *testing.T, newVisitor opener) {
+	const settings = "Host      127.0.0.1\nPort      2525\nSecurity  none\nUser      app\nPassword  the API key\nSender    no-reply@acme.example"
+	s, v := newServer(t, nil), newVisitor(t)
+	v.visit(s.URL)
+	v.reads("smtp-settings", settings)
+	v.run(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`) // a headless browser has no clipboard
+	v.click("#smtp-copy")
+	v.reads("smtp-copy", "Copied")
+	v.reads("announce", "Copied")
+	v.is("copied", settings)
+	v.is(fmt.Sprintf("document.documentElement.outerHTML.includes(%q)", apitest.APIKey), "false")
+	v.looksRight("signup-smtp")
+}

@@ -53,10 +53,11 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
+	host, port, _ := net.SplitHostPort(doors[0].listener.Addr().String()) // it has both
 	pages := demo.New(demo.Options{
 		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: inbox, Ended: ended,
-		SMTP: demo.SMTP{Address: doors[0].listener.Addr().String(), User: c.APIKeys.Names()[0], Password: c.APIKeys.First(), Senders: c.SMTPSenders().String()},
+		SMTP: demo.SMTP{Host: host, Port: port, User: c.APIKeys.Names()[0], Senders: c.SMTPSenders().String()},
 	})
 	out := newLogOutput(to.err)
 	defer out.close()

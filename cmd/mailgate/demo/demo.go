@@ -34,12 +34,12 @@ type Options struct {
 	SMTP             SMTP            // how to point a program at mailgate
 }
 
-// SMTP is what a program needs to send by SMTP.
+// SMTP is what a program needs to send by SMTP, but for the password: any page may read it.
 type SMTP struct {
-	Address  string `json:"address"`
-	User     string `json:"user"`
-	Password string `json:"password"`
-	Senders  string `json:"senders"`
+	Host    string `json:"host"`
+	Port    string `json:"port"`
+	User    string `json:"user"`
+	Senders string `json:"senders"`
 }
 
 // New returns the handler of the whole demo: its pages under /, what they load under /web/, and

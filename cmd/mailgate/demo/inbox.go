@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ type line struct {
 	Subject    string   `json:"subject"`
 	ReceivedMS int64    `json:"received_ms"`
 	Unread     bool     `json:"unread"`
-	Door       string   `json:"door"` // by which it came: http or smtp
+	Door       string   `json:"door"` // by which it came: HTTP, SMTP, or relay if not through mailgate
 }
 
 // list answers with the emails, newest first, and the id of the newest one, hidden or not.
@@ -67,11 +68,16 @@ func (i *inbox) lines() []line {
 	return lines
 }
 
-// lineOf returns the line of an email. The SMTP door alone adds a Received.
+// composed matches the Message-IDs of the emails that mailgate writes.
+var composed = regexp.MustCompile(`^<[^@<>]+\.[0-9a-f]{16}@[^@<>]+>$`)
+
+// lineOf returns the line of an email. Only the SMTP door adds a Received, and by HTTP mailgate writes the email.
 func lineOf(mail sandbox.Message, unread bool) line {
-	door := "http"
+	door := "relay"
 	if mail.Header.Get("Received") != "" {
-		door = "smtp"
+		door = "SMTP"
+	} else if composed.MatchString(mail.Header.Get("Message-Id")) {
+		door = "HTTP"
 	}
 	return line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, unread, door}
 }

@@ -57,3 +57,14 @@ export function showBadge(mails) {
 
 // codeIn is the six-digit code in an email's subject, if there is one.
 export const codeIn = (mail) => mail.subject.match(/\b\d{6}\b/)?.[0];
+
+// copyText copies a text, and says on the button whether it could.
+export async function copyText(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Copying failed";
+  }
+  document.getElementById("announce").textContent = button.textContent;
+}

@@ -1,7 +1,7 @@
 // The inbox page: the emails as they arrive, and the one that is open.
 
 import { writeAddress, writeAddresses } from "./address.js";
-import { ask, codeIn, post, showBadge, watchMails, which } from "./ask.js";
+import { ask, codeIn, copyText, post, showBadge, watchMails, which } from "./ask.js";
 import { moment } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
@@ -14,13 +14,16 @@ function mailLine(mail) {
   const button = document.createElement("button");
   const subject = document.createElement("strong");
   const facts = document.createElement("small");
+  const door = document.createElement("small");
   const when = document.createElement("time");
   button.type = "button";
   button.dataset.mail = which(mail);
   subject.textContent = mail.subject;
   facts.textContent = mail.to.join(", ");
   when.textContent = moment(mail.received_ms);
-  button.append(subject, when, facts);
+  door.className = "door";
+  door.textContent = mail.door;
+  button.append(subject, when, facts, door);
   when.dateTime = new Date(mail.received_ms).toISOString();
   button.addEventListener("click", async () => {
     await open(mail.id);
@@ -94,6 +97,7 @@ async function open(id) {
   at("name").textContent = mail.from_name;
   writeAddress(at("from"), mail.from);
   writeAddresses(at("rcpt"), mail.to);
+  at("door").textContent = mail.door === "relay" ? "relay, without mailgate" : mail.door;
   at("copy").hidden = !codeIn(mail);
   at("copy").value = codeIn(mail) ?? "";
   at("copy").textContent = `Copy code ${at("copy").value}`;
@@ -145,15 +149,7 @@ for (const tab of tabs) {
   });
 }
 
-at("copy").addEventListener("click", async () => {
-  try {
-    await navigator.clipboard.writeText(at("copy").value);
-    at("copy").textContent = "Copied";
-  } catch {
-    at("copy").textContent = `Copying failed: ${at("copy").value}`;
-  }
-  at("announce").textContent = at("copy").textContent;
-});
+at("copy").addEventListener("click", () => copyText(at("copy"), at("copy").value));
 
 at("clear").addEventListener("click", async () => {
   await post("/demo/mails/clear");

@@ -2,7 +2,7 @@
 
 import "/countdown.js";
 import { writeAddress } from "./address.js";
-import { ask, codeIn, post, showBadge, watchMails } from "./ask.js";
+import { ask, codeIn, copyText, post, showBadge, watchMails } from "./ask.js";
 import { busy, free, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
@@ -247,3 +247,17 @@ function dropToast() {
   }
   at("toast").hidden = true;
 }
+
+// showSMTP shows how to point an app at mailgate.
+async function showSMTP() {
+  const { status, body } = await ask("/demo/smtp");
+  if (status !== 200) {
+    return;
+  }
+  const settings = [["Host", body.host], ["Port", body.port], ["Security", "none"], ["User", body.user], ["Password", "the API key"], ["Sender", body.senders]];
+  at("smtp-settings").textContent = settings.map(([name, value]) => name.padEnd(10) + value).join("\n");
+  at("smtp").hidden = false;
+}
+
+at("smtp-copy").addEventListener("click", () => copyText(at("smtp-copy"), at("smtp-settings").textContent));
+showSMTP();
