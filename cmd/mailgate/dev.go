@@ -174,7 +174,10 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 
 // outcome returns the status of a request, its problem, and the wait for the next one.
 func outcome(found map[string]slog.Value) string {
-	text := found["status"].String()
+	text := "-"
+	if status, ok := found["status"]; ok { // no status: the client ended an email itself
+		text = status.String()
+	}
 	if problem, ok := found["problem"]; ok {
 		text += " " + problem.String()
 	} else if _, again := found["replayed"]; again {

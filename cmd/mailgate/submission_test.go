@@ -116,6 +116,14 @@ func TestDev_SMTPDoor_IsPrintedAndShown(t *testing.T) {
 	if how := page.must(t, "GET", "/demo/smtp", "", 200).Raw; strings.TrimSpace(how) != want {
 		t.Errorf("the page reads %s, want %s", how, want)
 	}
+	c := must.Get(smtp.Dial(found[1]))(t)
+	must.OK(t, c.Auth(smtp.PlainAuth("", found[2], app.key, "127.0.0.1")))
+	must.OK(t, c.Mail("no-reply@acme.example"))
+	must.OK(t, c.Rcpt("carol@example.com"))
+	must.OK(t, c.Quit())
+	servertest.Eventually(t, "dev prints the abandoned email", func() bool {
+		return regexp.MustCompile(`smtp +carol@example.com +- abandoned`).MatchString(stdout.String())
+	})
 	servertest.Eventually(t, "dev prints the send", func() bool {
 		return regexp.MustCompile(`smtp +alice@example.com +250 sent`).MatchString(stdout.String())
 	})
