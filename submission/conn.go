@@ -70,10 +70,10 @@ func (c *conn) Read(b []byte) (int, error) {
 	c.acknowledged = nil
 	c.over = true
 	switch {
-	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return n, net.ErrClosed // an io.EOF would be a whole chunk for the library
 	case c.chunks:
 		return n, tooSlow
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return n, net.ErrClosed // not io.EOF, which the library takes for the end of a chunk
 	}
 	return n, slow{}
 }

@@ -143,6 +143,16 @@ func (s *session) finish(id string, all []recipient, answer *smtp.SMTPError, lif
 	}
 }
 
+// settle forgets an email whose reply was repeated: the client has it now.
+func (s *session) settle(text []byte, all ...address.Address) {
+	for _, to := range all {
+		_, _, _ = s.update(to, func(old record, now int64) (record, bool) { // an error only lets the repeat last longer
+			_, ended := old.is(now)
+			return record{}, ended && bytes.Equal(old.Text, text)
+		})
+	}
+}
+
 // fingerprint identifies a text, and says for how long a repeat of it is the same email.
 func fingerprint(text []byte) (hash []byte, life int64) {
 	sum := sha256.Sum256(text)

@@ -54,6 +54,30 @@ func TestLostReply_SameEmail_FirstReply(t *testing.T) {
 	}
 }
 
+// When the repeated reply has arrived, the same text is a new email, limited as such.
+func TestLostReply_RepeatAcknowledged_NextEmailIsNew(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tiers string
+		next  func(c *client)
+		sent  int
+	}{
+		"its limit is reached":     {"minute=1/60s", func(c *client) { c.says("RCPT TO:<"+alice+">", "550 5.7.1") }, 1},
+		"its limit is not reached": {"hour=5/1h", func(c *client) { c.says("RCPT TO:<"+alice+">", "250"); c.data(letter, "250") }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, setup{tiers: tt.tiers})
+			r.loses(letter)
+			c := r.signedIn()
+			c.data2(t, letter, "250")
+			r.sent(1)
+			c.says("MAIL FROM:<no-reply@acme.example>", "250")
+			tt.next(c)
+			r.sent(tt.sent)
+			r.charged(alice, tt.sent)
+		})
+	}
+}
+
 // Without the same Message-ID and text it is another email, which is limited as such.
 func TestLostReply_OtherEmail_Refused(t *testing.T) {
 	r := start(t, setup{})

@@ -3,11 +3,13 @@ package submission_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/submission"
 )
 
@@ -111,7 +113,17 @@ func TestReplies_EachCase_AsDocumented(t *testing.T) {
 			c.ends()
 		}},
 		"endless command": {do: func(c *client) { c.says(strings.Repeat("x", 20_000), "500"); c.ends() }},
-		"broken header":   {do: func(c *client) { to(c); c.data("From: no-reply@acme.example\r\nno colon\r\n\r\nhi\r\n", "554 5.6.0") }},
+		"header begins with a blank": {do: func(c *client) {
+			to(c)
+			c.data(" From: ceo@acme.example\r\n"+letter, "554 5.6.0")
+		}},
+		"half-closed in a chunk": {do: func(c *client) {
+			to(c)
+			c.write("BDAT 1000 LAST\r\n" + letter)
+			must.OK(c.t, c.Conn.(*net.TCPConn).CloseWrite())
+			c.reads("421 4.4.2 too slow")
+		}},
+		"broken header": {do: func(c *client) { to(c); c.data("From: no-reply@acme.example\r\nno colon\r\n\r\nhi\r\n", "554 5.6.0") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

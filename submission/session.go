@@ -221,15 +221,17 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
 	if r := s.repeat; r != nil && !r.IsZero() {
 		answer := r.refusal
+		s.conn.replied(nil)
 		if bytes.Equal(r.last.Text, hash) {
 			answer = r.last.answer()
+			s.conn.replied(func() { s.settle(hash, r.Address) })
 		}
 		s.log(entry{to: r.Address, answer: answer, outcome: "repeated"})
-		s.conn.replied(nil)
 		s.close()
 		return answer
 	}
 	var first *smtp.SMTPError
+	var repeated []address.Address
 	for _, to := range slices.Clone(s.to) {
 		answer, err := s.leave(to.Address, hash, life)
 		if err != nil {
@@ -238,10 +240,11 @@ func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
 		if answer == nil {
 			continue
 		}
-		first = answer
-		if answer.Code != 250 {
+		if first = answer; answer.Code != 250 {
+			repeated = []address.Address{to.Address}
 			break
 		}
+		repeated = append(repeated, to.Address)
 		s.log(entry{to: to.Address, answer: answer, outcome: "repeated"})
 		s.mail.Withdraw(to.Address)
 		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
@@ -250,6 +253,9 @@ func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
 		return nil
 	}
 	s.abandon(first, nil)
+	if first.Code/100 != 4 {
+		s.conn.replied(func() { s.settle(hash, repeated...) })
+	}
 	return first
 }
 

@@ -152,12 +152,12 @@ var fromParser = mail.AddressParser{WordDecoder: &mime.WordDecoder{
 // field finds a field in the header of a text, and how often it is there. A header is not whole if it has a
 // line that programs read in different ways.
 func field(text []byte, wanted string) (value string, count int, whole bool) {
-	found := false
+	begun, found := false, false
 	for line := range bytes.SplitSeq(text, []byte("\r\n")) {
 		if len(line) == 0 {
 			return value, count, true
 		}
-		if line[0] == ' ' || line[0] == '\t' {
+		if begun && (line[0] == ' ' || line[0] == '\t') {
 			if found {
 				value += string(line)
 			}
@@ -167,6 +167,7 @@ func field(text []byte, wanted string) (value string, count int, whole bool) {
 		if !ok || name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' }) {
 			return "", 0, false
 		}
+		begun = true
 		if found = strings.EqualFold(name, wanted); found {
 			value = rest
 			count++
