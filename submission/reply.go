@@ -37,7 +37,6 @@ var (
 	notConfirmed  = reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
 	inProgress    = reply(451, 4, 3, 2, "an earlier email to this mailbox is still being sent")
 	alone         = reply(452, 4, 5, 3, "the reply to the last email to this mailbox may be lost; send to it alone")
-	stopping      = reply(421, 4, 3, 2, "shutting down")
 	tooSlow       = reply(421, 4, 4, 2, "too slow; the connection is closed")
 )
 

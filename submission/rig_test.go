@@ -68,7 +68,6 @@ func (l *logBuffer) String() string {
 // setup changes a rig before it starts.
 type setup struct {
 	script   fault.Script
-	scripts  []fault.Script // of more relays
 	options  func(*submission.Options)
 	public   bool // not of this machine: TLS is needed
 	implicit bool
@@ -184,12 +183,6 @@ func (r *rig) sent(want int) {
 	if n != want {
 		r.t.Errorf("the relay took %d emails, want %d", n, want)
 	}
-}
-
-func (r *rig) counted(outcome string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.counts[outcome]
 }
 
 // client is one connection that a test writes and reads line by line.
