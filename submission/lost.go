@@ -23,6 +23,7 @@ type record struct {
 	Expires int64           // when it is forgotten
 	Text    []byte          // a hash, once it may leave
 	Reply   *smtp.SMTPError // once it has ended
+	Before  *record         // the one it replaced, which is back if this one does not leave
 }
 
 const (
@@ -111,6 +112,9 @@ func (s *session) leave(to address.Address, text []byte, life int64) (earlier *s
 	before, now, err := s.update(to, func(old record, now int64) (record, bool) {
 		next := record{Email: s.id, Until: now + openLife, Expires: now + life, Text: text}
 		isOpen, ended := old.is(now)
+		if ended {
+			old.Before, next.Before = nil, &old
+		}
 		return next, !(isOpen || ended) || !bytes.Equal(old.Text, text)
 	})
 	isOpen, ended := before.is(now)
@@ -130,10 +134,12 @@ func (s *session) finish(id string, all []recipient, answer *smtp.SMTPError, lif
 	for _, to := range all {
 		_, _, err := s.update(to.Address, func(old record, now int64) (record, bool) {
 			next := old
-			if next.Reply = answer; answer == nil {
+			next.Reply, next.Expires, next.Before = answer, now+life, nil
+			if answer == nil {
 				next = record{}
-			} else {
-				next.Expires = now + life
+			}
+			if answer == nil && old.Reply == nil && old.Before != nil && now < old.Before.Expires {
+				next = *old.Before
 			}
 			return next, old.Email == id
 		})

@@ -78,6 +78,19 @@ func TestLostReply_RepeatAcknowledged_NextEmailIsNew(t *testing.T) {
 	}
 }
 
+// An email that did not leave does not replace the one before it, whose reply may be lost.
+func TestLostReply_AnotherDeferred_FirstReply(t *testing.T) {
+	r := start(t, setup{tiers: "hour=5/1h"})
+	r.loses(letter)
+	r.relay.Play(fault.Script{At: fault.Dot, Kind: fault.Temporary})
+	c := r.signedIn()
+	c.data2(t, other, "451 4.4.1")
+	r.relay.Play(fault.Script{})
+	c.data2(t, letter, "250")
+	r.sent(1)
+	r.charged(alice, 1)
+}
+
 // Without the same Message-ID and text it is another email, which is limited as such.
 func TestLostReply_OtherEmail_Refused(t *testing.T) {
 	r := start(t, setup{})
