@@ -26,7 +26,7 @@ const (
 type trait struct {
 	by      By
 	whose   string // what its limits are of, for people
-	subject string // how an operator writes what it counts by; empty if nobody needs to
+	subject string // how an operator writes what it counts by; empty if no operator does
 	// key returns what a send is counted under, or nothing if that is unknown.
 	key func(Send) string
 	// read reads a subject into a send. It refuses what no send can have.
