@@ -84,12 +84,11 @@ func TestRefund_EachEnd_NothingCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, setup{})
-			r.Hurry(func(_, _, arrival, _, _ *time.Duration) {
+			r := start(t, setup{hurry: func(_, _, arrival, _, _ *time.Duration) {
 				if *arrival = time.Minute; strings.HasPrefix(name, "slow") {
 					*arrival = time.Second
 				}
-			})
+			}})
 			var c *client
 			if strings.HasSuffix(name, "TLS") {
 				c = r.dial()
@@ -194,8 +193,10 @@ func TestRelay_Slow_AnsweredInTime(t *testing.T) {
 		"after it":        {fault.Dot, "554 5.4.0", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, setup{script: fault.Script{At: tt.at, Kind: fault.Silence}})
-			r.Hurry(func(_, _, _, begin, answer *time.Duration) { *begin, *answer = 500*time.Millisecond, time.Second })
+			r := start(t, setup{
+				script: fault.Script{At: tt.at, Kind: fault.Silence},
+				hurry:  func(_, _, _, begin, answer *time.Duration) { *begin, *answer = 500*time.Millisecond, time.Second },
+			})
 			c := r.signedIn()
 			c.to(alice)
 			c.data(letter, tt.reply)
@@ -330,8 +331,7 @@ func TestConnections_Full_421(t *testing.T) {
 }
 
 func TestConnections_Silent_Closed(t *testing.T) {
-	r := start(t, setup{})
-	r.Hurry(func(signIn, _, _, _, _ *time.Duration) { *signIn = 200 * time.Millisecond })
+	r := start(t, setup{hurry: func(signIn, _, _, _, _ *time.Duration) { *signIn = 200 * time.Millisecond }})
 	c := r.dial()
 	c.reads("421 4.4.2")
 	c.ends()
@@ -339,8 +339,10 @@ func TestConnections_Silent_Closed(t *testing.T) {
 
 // No more than 10 MB of texts are held at once.
 func TestTexts_TooMany_452(t *testing.T) {
-	r := start(t, setup{script: fault.Script{At: fault.Dot, Kind: fault.Silence}, tiers: "hour=50/1h"})
-	r.Hurry(func(_, _, _, begin, answer *time.Duration) { *begin, *answer = time.Minute, time.Minute })
+	r := start(t, setup{
+		script: fault.Script{At: fault.Dot, Kind: fault.Silence}, tiers: "hour=50/1h",
+		hurry: func(_, _, _, begin, answer *time.Duration) { *begin, *answer = time.Minute, time.Minute },
+	})
 	big := ofSize(1 << 20)
 	var waiting []*client
 	for i := range 10 {

@@ -69,7 +69,8 @@ func (l *logBuffer) String() string {
 type setup struct {
 	script   fault.Script
 	options  func(*submission.Options)
-	public   bool // not of this machine: TLS is needed
+	hurry    func(signIn, idle, arrival, begin, answer *time.Duration) // changes the times of the product
+	public   bool                                                      // not of this machine: TLS is needed
 	implicit bool
 	tiers    string
 }
@@ -134,6 +135,9 @@ func start(t testing.TB, with setup) *rig {
 		with.options(&o)
 	}
 	r.Server = submission.New(o)
+	if with.hurry != nil {
+		r.Hurry(with.hurry)
+	}
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r.addr = listener.Addr().String()
 	var serving sync.WaitGroup

@@ -125,6 +125,9 @@ func (o *logOutput) write() {
 		o.mu.Lock()
 		lines, o.waiting = o.waiting, lines[:0]
 		o.mu.Unlock()
+		if len(lines) == 0 { // they were written while this was woken
+			continue
+		}
 		_, _ = o.to.Write(lines)
 		o.mu.Lock()
 		o.written += int64(len(lines))
