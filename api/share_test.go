@@ -115,7 +115,7 @@ func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 // not wait for them, and none is refused.
 func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 	most := 32 * runtime.GOMAXPROCS(0)
-	r, limiter := newFaulty(t, setup{})
+	r, limiter := newFaulty(t, setup{options: patient})
 	var held atomic.Int64
 	leave := make(chan struct{})
 	limiter.On(func(_ context.Context, event, key string) error {
@@ -143,10 +143,13 @@ func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 	group.Wait()
 }
 
+// patient cuts off no send while a test holds it up.
+func patient(o *api.Options) { o.SendDeadline = time.Minute }
+
 // A send that waits for the relay does not count as one that is being decided.
 func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
+	r := newRig(t, setup{options: func(o *api.Options) { patient(o); o.Relay = sender }})
 	var group sync.WaitGroup
 	for n := range 32*runtime.GOMAXPROCS(0) + 2 {
 		group.Go(func() { r.send(fmt.Sprintf("patient%d@example.com", n)).is(t, 200, "") })
@@ -164,7 +167,7 @@ func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.MaxConnections = 2 * most
 		o.Relay = sender
-		o.SendDeadline = time.Minute // no send is cut off while others are refused
+		patient(o)
 	}})
 	var group sync.WaitGroup
 	for n := range most {
