@@ -46,7 +46,8 @@ race:
 campaign:
 	$(GO) test -count 1 -parallel 14 ./faults -seeds 1
 
-long: needs ## tests with long random histories and races, and builds for macOS and Windows
+long: ## tests with long random histories and races, and builds for macOS and Windows
+	.ci/needs long
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/mailgate
 	MAILGATE_TEST_LONG=1 $(GO) test -race -timeout 60m ./...
