@@ -2,6 +2,7 @@ package mailgate_test
 
 import (
 	"maps"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -9,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/wire"
 )
 
 // The page of problems has a heading for each type that the API answers, with its status, and no
-// other, and the contract leads to it.
+// other; each type leads to the server's page, which has it too.
 func TestProblems_EachType_IsExplained(t *testing.T) {
 	named := func(pattern, text string) map[string]string {
 		all := map[string]string{}
@@ -30,13 +33,18 @@ func TestProblems_EachType_IsExplained(t *testing.T) {
 	if len(answered) < 20 || !maps.Equal(answered, explained) {
 		t.Errorf("the API answers\n%v\nthe page explains\n%v", answered, explained)
 	}
-	contract := string(mailgate.OpenAPI)
+	contract, server := string(mailgate.OpenAPI), must.Get(url.Parse("https://gate.example/send-code"))(t)
+	page := string(must.Get(web.Docs("test"))(t))
 	for name := range answered {
-		if name != "quota-exceeded" && !regexp.MustCompile(`urn:mailgate:problem:`+name+`\b`).MatchString(contract) {
-			t.Errorf("openapi.yaml has no %s", name)
+		problem := wire.Ours + name
+		if name != "quota-exceeded" && !regexp.MustCompile(problem+`\b`).MatchString(contract) {
+			t.Errorf("openapi.yaml has no %s", problem)
+		}
+		if leads := must.Get(server.Parse(problem))(t); leads.Path != "/docs" || strings.Count(page, `id="`+leads.Fragment+`"`) != 1 {
+			t.Errorf("%s leads to %s", problem, leads)
 		}
 	}
-	if !strings.Contains(contract, "blob/main/docs/problems.md") || !slices.Contains(linksOf("docs/clients.md", string(must.Get(os.ReadFile("docs/clients.md"))(t))), "problems.md") {
-		t.Error("the contract or the page of the clients does not lead to it")
+	if !strings.HasSuffix(wire.Explained, "/docs/problems.md#") || !slices.Contains(linksOf("docs/clients.md", string(must.Get(os.ReadFile("docs/clients.md"))(t))), "problems.md") {
+		t.Error("the page of the clients does not lead to it")
 	}
 }

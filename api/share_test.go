@@ -61,7 +61,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 		refused.Go(func() {
 			began := time.Now()
 			got := r.do(ask.method, ask.path, ask.key, ask.body)
-			if problem := got.body["type"]; got.status != 503 || problem != "urn:mailgate:problem:busy" || got.header.Get("Retry-After") != "1" {
+			if problem := got.body["type"]; got.status != 503 || problem != "/docs#busy" || got.header.Get("Retry-After") != "1" {
 				t.Errorf("%s %s: %d %v", ask.method, ask.path, got.status, got.header)
 			}
 			anywhere := strings.HasPrefix(ask.path, "/countdown")

@@ -114,12 +114,12 @@ func TestForCountdown_Sent_IsWhatThePageTakes(t *testing.T) {
 // Error texts are logged: whatever the other side writes, they show no key and no address.
 func TestErrors_HostileAnswers_ShowNoKeyAndNoAddress(t *testing.T) {
 	const to = "alice.liddell@example.com"
-	hostile := `{"type":"urn:mailgate:problem:` + to + `","detail":"` + key + `","errors":[{"field":"` + to + `","reason":"` + key + ` "}],"rule":"` + to +
+	hostile := `{"type":"/docs#` + to + `","detail":"` + key + `","errors":[{"field":"` + to + `","reason":"` + key + ` "}],"rule":"` + to +
 		`","limit":"` + to + `","wait_ms":1,"server_time":"2026-11-20T12:00:00Z"}`
 	const nowhere = "http://127.0.0.1:1"
 	urls := []string{
 		play(t, reply{422, hostile, "X-Request-Id: " + to}).URL, play(t, reply{}).URL, play(t, reply{200, to, ""}).URL,
-		play(t, reply{429, strings.Replace(hostile, "urn:mailgate:problem:"+to, quotaType, 1), ""}).URL,
+		play(t, reply{429, strings.Replace(hostile, "/docs#"+to, quotaType, 1), ""}).URL,
 		play(t, reply{302, "", "Location: http://" + to + "/"}).URL, nowhere, "http://no.such.invalid",
 	}
 	for _, url := range urls {

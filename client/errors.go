@@ -165,7 +165,7 @@ func (a *answer) problem(response *http.Response) error {
 	if a.Type == quotaType && p.Status == http.StatusTooManyRequests && a.decided() {
 		return &LimitError{a.quota(), a.Violated, a.Detail, p.RequestID}
 	}
-	kind, ok := strings.CutPrefix(a.Type, "urn:mailgate:problem:")
+	kind, ok := strings.CutPrefix(a.Type, "/docs#")
 	if !ok {
 		return p
 	}

@@ -179,10 +179,10 @@ func TestRetries_LostAnswer_UncertainUntilSettled(t *testing.T) {
 	for want, last := range map[string]reply{
 		"limit":              limit("false"),
 		"limit?":             limit("true"),
-		"invalid?":           {422, `{"type":"urn:mailgate:problem:invalid"}`, ""},
-		"recipient-rejected": {422, `{"type":"urn:mailgate:problem:recipient-rejected"}`, ""},
-		"delivery-unknown":   {504, `{"type":"urn:mailgate:problem:delivery-unknown"}`, ""},
-		"busy?":              {503, `{"type":"urn:mailgate:problem:busy"}`, ""},
+		"invalid?":           {422, `{"type":"/docs#invalid"}`, ""},
+		"recipient-rejected": {422, `{"type":"/docs#recipient-rejected"}`, ""},
+		"delivery-unknown":   {504, `{"type":"/docs#delivery-unknown"}`, ""},
+		"busy?":              {503, `{"type":"/docs#busy"}`, ""},
 		"401?":               {401, "", ""},
 	} {
 		s := play(t, reply{}, last)

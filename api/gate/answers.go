@@ -26,7 +26,7 @@ func Failed[C Request](c C, err error) error {
 		kind, title, detail = "busy", "Too many requests waiting", "This request has waited in a queue until its time was over."
 	}
 	var o wire.Object
-	o.Problem(wire.Ours+kind, title, http.StatusServiceUnavailable, detail)
+	o.Problem(wire.Explained+kind, title, http.StatusServiceUnavailable, detail)
 	return problem(exchangeOf(c), http.StatusServiceUnavailable, retry, o.End())
 }
 

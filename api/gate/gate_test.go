@@ -268,7 +268,7 @@ func TestFailed_LimiterFails_Is503(t *testing.T) {
 	s := open(t, broken, nil)
 	got := s.ask("")
 	got.is(t, 503, "")
-	if !strings.Contains(got.text, `"urn:mailgate:problem:store-unavailable"`) || got.header.Get("Retry-After") != "1" ||
+	if !strings.Contains(got.text, `/docs/problems.md#store-unavailable"`) || got.header.Get("Retry-After") != "1" ||
 		strings.Contains(got.text, "10.1.2.3") || s.served.Load() != 0 {
 		t.Errorf("answered %s", got.text)
 	}
@@ -350,7 +350,7 @@ func TestNew_DeadlineInQueue_Is503(t *testing.T) {
 	s.ask("").is(t, 200, "")
 	for range 3 {
 		got := s.ask("")
-		if got.is(t, 503, ""); !strings.Contains(got.text, `"urn:mailgate:problem:busy"`) || got.header.Get("Retry-After") != "1" {
+		if got.is(t, 503, ""); !strings.Contains(got.text, `/docs/problems.md#busy"`) || got.header.Get("Retry-After") != "1" {
 			t.Errorf("%s %v", got.text, got.header)
 		}
 	}

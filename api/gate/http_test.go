@@ -125,7 +125,7 @@ func TestHTTP_LimiterFails_Is503(t *testing.T) {
 	o := gate.Options[*gate.Exchange]{Limiter: limiter}
 	handler := func(http.ResponseWriter, *http.Request) { served++ }
 	w := onHTTP(t, o, handler)()
-	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"urn:mailgate:problem:store-unavailable"`) || served != 0 {
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `/docs/problems.md#store-unavailable"`) || served != 0 {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	o.Failed = func(x *gate.Exchange, err error) error {
@@ -176,7 +176,7 @@ func TestHTTP_Queue_HoldsBack(t *testing.T) {
 		w := httptest.NewRecorder()
 		protected.ServeHTTP(w, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
 		cancel()
-		if w.Code != status || status == 503 && !strings.Contains(w.Body.String(), `"urn:mailgate:problem:busy"`) {
+		if w.Code != status || status == 503 && !strings.Contains(w.Body.String(), `/docs/problems.md#busy"`) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	}

@@ -1,7 +1,10 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 )
 
@@ -87,6 +91,24 @@ func TestDocs_TypedKey_IsNotShown(t *testing.T) {
 	v.is(fmt.Sprintf(`document.body.textContent.includes(%q)`, apitest.APIKey), "false")
 	v.fills("lookAtMailbox", "email", "alice@example.com")
 	v.try("lookAtMailbox", `"remaining": 1`)
+}
+
+// The type of a problem, followed from where it was answered, leads to what explains it.
+func TestDocs_TypeOfProblem_LeadsToItsExplanation(t *testing.T) {
+	inEachBrowser(t, docsTypeOfProblemLeadsToItsExplanation)
+}
+
+func docsTypeOfProblemLeadsToItsExplanation(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	for _, from := range []string{s.URL + "/no/such/page", s.URL + "/no-route"} {
+		response := must.Have(http.Get(from))
+		var problem struct{ Type string }
+		must.Have(0, json.NewDecoder(response.Body).Decode(&problem))
+		response.Body.Close()
+		v.visit(must.Have(must.Have(url.Parse(from)).Parse(problem.Type)).String())
+		v.isTrue(`document.getElementById("not-found").checkVisibility()`)
+		v.isTrue(`((at) => at.top >= 0 && at.bottom <= innerHeight)(document.getElementById("not-found").getBoundingClientRect())`)
+	}
 }
 
 // The samples work as they are: each sends a code to an address with a quote in it.

@@ -1,7 +1,7 @@
 // Package web holds what browsers load: the countdown component for any page, the page of the API, and
 // the operators' console. The pages of mailgate dev load parts of it too.
 //
-// docs.html is made of openapi.yaml by go generate.
+// docs.html is made of openapi.yaml and docs/problems.md by go generate.
 //
 // The pages load nothing from other servers and run no inline script.
 package web

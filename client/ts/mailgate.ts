@@ -186,7 +186,7 @@ type Json = Record<string, unknown>;
 interface Reply { status: number; json: Json; ours: boolean; kind: string; retryAfterMs: number; replayed: boolean; requestId: string; reason: string }
 
 const visible = /^[!-~]+$/;
-const typePrefix = "urn:mailgate:problem:";
+const typePrefix = "/docs#";
 
 function readReply(response: Response, text: string): Reply {
   let json: Json = {};

@@ -814,15 +814,15 @@ export interface components {
         };
         Problem: components["schemas"]["ProblemCore"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:bad-request" | "urn:mailgate:problem:unauthorized" | "urn:mailgate:problem:forbidden" | "urn:mailgate:problem:not-found" | "urn:mailgate:problem:unknown-action" | "urn:mailgate:problem:unknown-rule" | "urn:mailgate:problem:unknown-countdown" | "urn:mailgate:problem:method-not-allowed" | "urn:mailgate:problem:method-unknown" | "urn:mailgate:problem:request-timeout" | "urn:mailgate:problem:header-too-large" | "urn:mailgate:problem:body-too-large" | "urn:mailgate:problem:idempotency-in-flight" | "urn:mailgate:problem:trial-in-progress" | "urn:mailgate:problem:code-expired" | "urn:mailgate:problem:relay-unavailable" | "urn:mailgate:problem:store-unavailable" | "urn:mailgate:problem:busy" | "urn:mailgate:problem:not-ready" | "urn:mailgate:problem:internal";
+            type: "/docs#bad-request" | "/docs#unauthorized" | "/docs#forbidden" | "/docs#not-found" | "/docs#unknown-action" | "/docs#unknown-rule" | "/docs#unknown-countdown" | "/docs#method-not-allowed" | "/docs#method-unknown" | "/docs#request-timeout" | "/docs#header-too-large" | "/docs#body-too-large" | "/docs#idempotency-in-flight" | "/docs#trial-in-progress" | "/docs#code-expired" | "/docs#relay-unavailable" | "/docs#store-unavailable" | "/docs#busy" | "/docs#not-ready" | "/docs#internal";
         };
         Mismatch: components["schemas"]["ProblemCore"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:idempotency-mismatch";
+            type: "/docs#idempotency-mismatch";
         };
         Invalid: components["schemas"]["ProblemCore"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:invalid";
+            type: "/docs#invalid";
             /** @description One for each invalid field. The reason is for programs, the detail for people. */
             errors: {
                 field: string;
@@ -832,7 +832,7 @@ export interface components {
         };
         RecipientRejected: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:recipient-rejected";
+            type: "/docs#recipient-rejected";
             id: components["schemas"]["Id"];
             /** @description The relay's reply. */
             smtp: {
@@ -844,7 +844,7 @@ export interface components {
         };
         CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:code-incorrect";
+            type: "/docs#code-incorrect";
             /** Format: int64 */
             guesses_left: number;
         };
@@ -863,7 +863,7 @@ export interface components {
         };
         DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @enum {string} */
-            type: "urn:mailgate:problem:delivery-unknown";
+            type: "/docs#delivery-unknown";
             /** @description Left out if another server charged the send. */
             id?: components["schemas"]["Id"];
         };

@@ -192,7 +192,7 @@ func TestDev_LinkToTheConsole_GetsTheKeysOnce(t *testing.T) {
 			t.Errorf("a code gets %s", got.Raw)
 		}
 		for _, used := range []string{`{"code":"` + code + `"}`, `{"code":""}`, `{`} {
-			if got := page.must(t, "POST", "/demo/keys", used, 403); got.Body.Type != "urn:mailgate:problem:forbidden" {
+			if got := page.must(t, "POST", "/demo/keys", used, 403); got.Body.Type != "/docs#forbidden" {
 				t.Errorf("%s: %s", used, got.Raw)
 			}
 		}

@@ -59,7 +59,7 @@ func TestRedis_AwayAndNoDataDir_Refuses(t *testing.T) {
 	}
 	server.awaitLine(t, "Redis is away: this node refuses until it is back", "cause")
 	app, environ := newClient(t, server.URL, apiKey), []string{"MAILGATE_URL=" + server.URL}
-	if r := app.mustSend(t, "alice@example.com", 503); r.Body.Type != "urn:mailgate:problem:store-unavailable" || r.Header.Get("Retry-After") == "" {
+	if r := app.mustSend(t, "alice@example.com", 503); r.Body.Type != "/docs#store-unavailable" || r.Header.Get("Retry-After") == "" {
 		t.Errorf("with Redis away: %s", r.Raw)
 	}
 	does(t, environ, exitFailure, "503", "healthcheck")

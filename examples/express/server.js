@@ -8,7 +8,7 @@ const app = express();
 app.use(express.urlencoded({ extended: false }));
 app.use(express.static(new URL("../html", import.meta.url).pathname));
 
-const statuses = { [limitReached]: 429, "urn:mailgate:problem:invalid": 422, "urn:mailgate:problem:recipient-rejected": 422 };
+const statuses = { [limitReached]: 429, "/docs#invalid": 422, "/docs#recipient-rejected": 422 };
 
 app.post("/send", async (request, response) => {
   const result = await gate.send({ email: request.body.email ?? "", purpose: "sign-up" });

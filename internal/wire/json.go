@@ -32,10 +32,14 @@ func Seconds(ms int64) int64 {
 	return seconds
 }
 
-// Quota is the problem type of a reached limit. Ours begins the type of every other problem.
+// Quota is the problem type of a reached limit. Ours begins the type of every other problem: a
+// reference to the server's own page, so that it is the same string on each server. A program that
+// has no such page refers to Explained.
 const (
 	Quota = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	Ours  = "urn:mailgate:problem:"
+	Ours  = "/docs#"
+
+	Explained = "https://github.com/mailgate/mailgate/blob/main/docs/problems.md#"
 )
 
 // ProblemType is the media type of problems (RFC 9457).

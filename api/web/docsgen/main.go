@@ -1,4 +1,4 @@
-// Command docsgen writes the API page, which shows openapi.yaml: go generate ./api/web.
+// Command docsgen writes the API page, which shows openapi.yaml and docs/problems.md: go generate ./api/web.
 package main
 
 import (
@@ -16,7 +16,11 @@ import (
 var layout string
 
 func main() {
-	page, err := page(mailgate.OpenAPI)
+	explained, err := os.ReadFile("../../docs/problems.md")
+	if err != nil {
+		log.Fatal(err)
+	}
+	page, err := page(mailgate.OpenAPI, string(explained))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,8 +30,8 @@ func main() {
 }
 
 // page returns the page that shows an OpenAPI contract, with a sample of each request that can be
-// sent from the page.
-func page(openAPI []byte) ([]byte, error) {
+// sent from the page, and explains the problems.
+func page(openAPI []byte, explained string) ([]byte, error) {
 	contract, err := readContract(openAPI)
 	if err != nil {
 		return nil, err
@@ -38,7 +42,7 @@ func page(openAPI []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading the layout: %w", err)
 	}
 	var body bytes.Buffer
-	if err := parsed.Execute(&body, map[string]any{"Contract": contract}); err != nil {
+	if err := parsed.Execute(&body, map[string]any{"Contract": contract, "Problems": readProblems(explained)}); err != nil {
 		return nil, fmt.Errorf("filling the layout: %w", err)
 	}
 	return body.Bytes(), nil

@@ -48,7 +48,7 @@ function outcome({ data, error, uncertain }) {
     error.type === limitReached ? "limit" :
     error.type === "urn:mailgate:client:no-answer" ? "network" :
     error.type === "urn:mailgate:client:other-answer" ? (error.status === 200 ? "unreadable" : String(error.status)) :
-    error.type.replace("urn:mailgate:problem:", "");
+    error.type.replace("/docs#", "");
   return word + (uncertain ? "?" : "");
 }
 
@@ -72,8 +72,8 @@ test("doubt lasts until an answer settles it", async () => {
   const lost = { status: 0 };
   for (const [want, last] of [
     ["limit", problem(429, limitReached, { degraded: false })], ["limit?", problem(429, limitReached, { degraded: true })],
-    ["invalid?", problem(422, "urn:mailgate:problem:invalid")], ["delivery-unknown", problem(504, "urn:mailgate:problem:delivery-unknown")],
-    ["recipient-rejected", problem(422, "urn:mailgate:problem:recipient-rejected")],
+    ["invalid?", problem(422, "/docs#invalid")], ["delivery-unknown", problem(504, "/docs#delivery-unknown")],
+    ["recipient-rejected", problem(422, "/docs#recipient-rejected")],
   ]) assert.equal(outcome(await calls.send(client((await play(lost, last)).url))), want);
 });
 
@@ -155,7 +155,7 @@ test("end to end: lost answers, one mail", async () => {
   const wrong = await client(MAILGATE_URL).verify({ email, code, purpose: "sign-up" });
   assert.equal(wrong.error.guesses_left, 4);
   assert.ok((await client(MAILGATE_URL).verify({ email, code })).data.verified);
-  assert.equal((await client(MAILGATE_URL).verify({ email, code })).error.type, "urn:mailgate:problem:code-expired");
+  assert.equal((await client(MAILGATE_URL).verify({ email, code })).error.type, "/docs#code-expired");
   assert.equal((await client(MAILGATE_URL).mailbox(email)).data.limit, "minute");
   assert.equal(forCountdown(await client(MAILGATE_URL).send({ email: "ts@" })), null);
 });
@@ -166,5 +166,5 @@ test("end to end: actions", async () => {
   assert.equal((await gate.peek("reply", "ts")).data.allowed, false);
   assert.equal((await gate.take("reply", "ts")).error.rule, "reply");
   assert.equal((await gate.release("reply", "ts", taken.data.id)).data.released, true);
-  assert.equal((await gate.take("no/such", "ts")).error.type, "urn:mailgate:problem:unknown-action");
+  assert.equal((await gate.take("no/such", "ts")).error.type, "/docs#unknown-action");
 });

@@ -8,9 +8,9 @@ export function told({ data, error }: SendResult): string {
   if (data) return data.id + data.wait_ms.toFixed() + data.limits.length;
   switch (error.type) {
     case limitReached: return error.rule.toUpperCase() + error.limit.toUpperCase() + error.wait_ms + error["violated-policies"].join();
-    case "urn:mailgate:problem:invalid": return error.errors.map((e) => e.field).join();
-    case "urn:mailgate:problem:recipient-rejected": return error.smtp.message + error.limits.length;
-    case "urn:mailgate:problem:delivery-unknown": return error.id ?? "";
+    case "/docs#invalid": return error.errors.map((e) => e.field).join();
+    case "/docs#recipient-rejected": return error.smtp.message + error.limits.length;
+    case "/docs#delivery-unknown": return error.id ?? "";
     case "urn:mailgate:client:no-answer": return error.reason.toLowerCase();
     case "urn:mailgate:client:other-answer": return error.status.toFixed();
     default: return error.detail + error.type satisfies string;
@@ -21,19 +21,19 @@ export function told({ data, error }: SendResult): string {
 type Responses = paths["/send-code"]["post"]["responses"];
 type Problem = Responses[422 | 429 | 504 | "default"]["content"]["application/problem+json"];
 export function narrows(problem: Problem): number | undefined {
-  if (problem.type === "urn:mailgate:problem:invalid") return problem.errors.length;
+  if (problem.type === "/docs#invalid") return problem.errors.length;
   if (problem.type === limitReached) return problem.wait_ms;
   // @ts-expect-error what remains has no errors
   problem.errors;
   // @ts-expect-error there is no such type
-  return problem.type === "urn:mailgate:problem:nothing" ? 0 : undefined;
+  return problem.type === "/docs#nothing" ? 0 : undefined;
 }
-export const core: components["schemas"]["Problem"]["type"] = "urn:mailgate:problem:busy";
+export const core: components["schemas"]["Problem"]["type"] = "/docs#busy";
 
 export function guesses({ error }: VerifyResult): number {
   // @ts-expect-error only a wrong code has guesses left
   error?.guesses_left;
-  return error?.type === "urn:mailgate:problem:code-incorrect" ? error.guesses_left : 0;
+  return error?.type === "/docs#code-incorrect" ? error.guesses_left : 0;
 }
 
 export async function calls(): Promise<void> {

@@ -3,7 +3,7 @@ import { forCountdown, limitReached, Mailgate } from "mailgate";
 const gate = new Mailgate(process.env.MAILGATE_URL ?? "http://127.0.0.1:8080", { key: process.env.MAILGATE_KEY });
 
 const statuses: Record<string, number> = {
-  [limitReached]: 429, "urn:mailgate:problem:invalid": 422, "urn:mailgate:problem:recipient-rejected": 422,
+  [limitReached]: 429, "/docs#invalid": 422, "/docs#recipient-rejected": 422,
 };
 
 export async function POST(request: Request): Promise<Response> {
