@@ -32,7 +32,7 @@ var (
 
 // maxTries is how often an Update starts again because another process changed the value
 // between its read and its write. One of those that collide always succeeds.
-const maxTries = 24
+const maxTries = 14
 
 type shared struct {
 	client redis.UniversalClient
@@ -49,8 +49,12 @@ func Redis(client redis.UniversalClient, prefix string) Store { return &shared{c
 func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
 	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
 	ctx = redisx.Call(ctx)
+	began := time.Now()
 	for try := range maxTries {
-		if err := pause(ctx, try); err != nil {
+		if try > 0 {
+			pause(ctx, time.Since(began))
+		}
+		if err := ctx.Err(); err != nil {
 			return false, throttle.Unavailable(doing, err)
 		}
 		old, now, err := s.read(ctx, key)
@@ -78,19 +82,14 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 	return false, throttle.Unavailable(doing, errContention)
 }
 
-// pause waits a random time before a further try, longer as they fail, so that those that
-// collide come apart.
-func pause(ctx context.Context, try int) error {
-	if try == 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(rand.N(time.Duration(try) * time.Millisecond))
+// pause waits a random part of the time that the tries before took, so that the pauses grow
+// with each try, by how far away Redis is and how busy it is, and those that collide come apart.
+func pause(ctx context.Context, took time.Duration) {
+	timer := time.NewTimer(rand.N(took))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
