@@ -37,9 +37,9 @@ check: # format, vet, staticcheck, and known vulnerabilities where their databas
 # A missing program is a failure where everything must run.
 race long campaign faults soak: export MAILGATE_TEST_ALL = 1
 
-# Many tests wait more than they compute, so four packages share two cores well.
+# Many tests wait more than they compute, so four packages with four tests each share two cores well.
 race:
-	$(GO) test -race -p 4 -timeout 12m ./...
+	$(GO) test -race -p 4 -parallel 4 -timeout 12m ./...
 	cd bench && $(GO) test ./...
 
 # Each kind of fault once, for two seconds, with programs that have no race detector.

@@ -48,6 +48,7 @@ func bitOf(t *testing.T, path, text string, bit int) int {
 
 // Whichever bit of the database has changed: either it is not opened, or nothing is forgotten.
 func TestOpen_FlippedBit_ForgetsNothing(t *testing.T) {
+	t.Parallel()
 	const flips = 100
 	from, keys := filled(t, 60)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -77,6 +78,7 @@ func TestOpen_FlippedBit_ForgetsNothing(t *testing.T) {
 
 // A damaged record is found before the start, and the operator can start without it.
 func TestOpen_DamagedKey_RefusesUntilAccepted(t *testing.T) {
+	t.Parallel()
 	dir, keys := filled(t, 20)
 	path := filepath.Join(dir, databaseName)
 	flip(t, path, bitOf(t, path, "t/"+keys[7], 8*len("t/"+keys[7])-3)) // in the last letter: the order of the keys stays
@@ -105,6 +107,7 @@ func TestOpen_DamagedKey_RefusesUntilAccepted(t *testing.T) {
 // Damage of a page that is read again while the store is open is found by the sweep. From then on
 // a key without a record may be the damaged one.
 func TestSweep_DamagedKey_NothingIsForgotten(t *testing.T) {
+	t.Parallel()
 	dir, keys := filled(t, 20)
 	s := must.Get(Open(Options{Dir: dir}))(t)
 	d, path := s.records.(*disk), filepath.Join(dir, databaseName)
@@ -156,6 +159,7 @@ func killed(t *testing.T) (dir string, keys []string) {
 // A crash cuts the log at its end. Only damage empties it, or leaves whole writes behind a broken
 // one, unless the power was cut: then the drive may have later ones alone.
 func TestOpen_DamagedLog_Refuses(t *testing.T) {
+	t.Parallel()
 	from, keys := killed(t)
 	const frame = 24 + 4096
 	log := must.Get(os.ReadFile(filepath.Join(from, databaseName+logSuffix)))(t)
@@ -218,6 +222,7 @@ func TestOpen_DamagedLog_Refuses(t *testing.T) {
 
 // What the log still had behind the damage is not taken for damage again.
 func TestOpen_AcceptedDamage_IsForgotten(t *testing.T) {
+	t.Parallel()
 	if argument := servertest.ChildArgument(); argument != "" && strings.HasSuffix(argument, "again") {
 		s := must.Get(Open(Options{Dir: strings.TrimSuffix(argument, "again")}))(t)
 		put(t, s.Table("t"), "later", "value", never)
@@ -234,6 +239,7 @@ func TestOpen_AcceptedDamage_IsForgotten(t *testing.T) {
 
 // A backup of a damaged directory is none, and neither is a damaged backup.
 func TestBackup_Damaged_Refuses(t *testing.T) {
+	t.Parallel()
 	dir, keys := filled(t, 20)
 	file := filepath.Join(t.TempDir(), "file")
 	summary := must.Get(Backup(Options{Dir: dir}, file))(t)

@@ -21,6 +21,7 @@ import (
 )
 
 func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
+	t.Parallel()
 	servertest.OnDisk(t, "size=6m", func(mount string) {
 		dir := filepath.Join(mount, "history")
 		var log bytes.Buffer
@@ -64,6 +65,7 @@ func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
 
 // A small disk is not filled by the log of a few records that change often.
 func TestUpdate_SmallDisk_GoesOn(t *testing.T) {
+	t.Parallel()
 	servertest.OnDisk(t, "size=8m", func(mount string) {
 		table := open(t, Options{Dir: filepath.Join(mount, "history")}).Table("t")
 		for i := range 4000 {
@@ -75,6 +77,7 @@ func TestUpdate_SmallDisk_GoesOn(t *testing.T) {
 }
 
 func TestOpen_FullOrReadOnlyDisk_SaysSo(t *testing.T) {
+	t.Parallel()
 	servertest.OnDisk(t, "size=2m", func(mount string) {
 		neighbor := filepath.Join(mount, "neighbor")
 		servertest.Fill(t, neighbor)
@@ -91,6 +94,7 @@ func TestOpen_FullOrReadOnlyDisk_SaysSo(t *testing.T) {
 
 // A power cut is a file system that is shut down without writing out what was not flushed.
 func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("mounting a file system to shut down needs root")
 	}
@@ -199,6 +203,7 @@ func cutPower(t *testing.T, mount string) {
 
 // A directory that may be read but not written is named in the words of the system.
 func TestOpen_DirectoryNotWritable_SaysSo(t *testing.T) {
+	t.Parallel()
 	dir, _ := filled(t, 1)
 	must.OK(t, os.Chmod(dir, 0o500))
 	become := func() error { return nil }

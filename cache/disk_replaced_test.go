@@ -12,6 +12,7 @@ import (
 
 // Nothing is written, and nothing read, while the path does not name the files that are open.
 func TestOpen_DirectoryReplaced_RefusesUntilItIsBack(t *testing.T) {
+	t.Parallel()
 	remove := func(t *testing.T, dir string) { must.OK(t, os.RemoveAll(dir)) }
 	move := func(t *testing.T, dir string) { must.OK(t, os.Rename(dir, dir+".old")) }
 	back := func(t *testing.T, dir string) {
@@ -57,6 +58,7 @@ func TestOpen_DirectoryReplaced_RefusesUntilItIsBack(t *testing.T) {
 
 // A check of the moment sees what the one of each second has not seen yet.
 func TestReady_DirectoryReplaced_SaysSoAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s := must.Get(Open(Options{Dir: dir}))(t)
 	must.OK(t, os.Rename(dir, dir+".old"))
@@ -74,6 +76,7 @@ func copyDirectory(t *testing.T, from, to string) {
 
 // The log of another process that uses the path stays there.
 func TestClose_DirectoryReplaced_LeavesTheOther(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	first := must.Get(Open(Options{Dir: dir}))(t)
 	must.OK(t, os.Rename(dir, dir+".old"))
@@ -90,6 +93,7 @@ func TestClose_DirectoryReplaced_LeavesTheOther(t *testing.T) {
 }
 
 func TestOpen_OtherFormat_NamesBoth(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	with := func(format int) error {
 		s, err := Open(Options{Dir: dir, Format: format})

@@ -26,6 +26,7 @@ func logTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b
 
 // Keys are any bytes, and a path is whatever the file system takes.
 func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a?b#c%20 d")
 	keys := []string{"", "\x00", "a\x00b", "a", "\xff\xfe", "Ä", "/", "a/b", strings.Repeat("k", 1024), "'; --"}
 	var log bytes.Buffer
@@ -53,6 +54,7 @@ func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
 }
 
 func TestOpen_FileOrInUse_Refuses(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := Open(Options{Dir: file}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), file) {
@@ -68,6 +70,7 @@ func TestOpen_FileOrInUse_Refuses(t *testing.T) {
 
 // A path may be too long for SQLite alone.
 func TestOpen_SQLiteFails_NamesItsCode(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 255), strings.Repeat("d", 255))
 	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrUnavailable) || !strings.HasSuffix(err.Error(), "(SQLITE_CANTOPEN)") {
 		t.Errorf("a long path: %v", err)
@@ -93,6 +96,7 @@ func writeUntilKilled(t *testing.T, dir string) {
 
 // Damage is done to a directory that was closed, and to one of a process that was killed.
 func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
+	t.Parallel()
 	if dir := servertest.ChildArgument(); dir != "" {
 		writeUntilKilled(t, dir)
 	}
@@ -194,6 +198,7 @@ func damage(t *testing.T, path string, change func([]byte) []byte) {
 
 // Later writes by a clock that is right do not hide what was written by one that was ahead.
 func TestOpen_RecordInTheFuture_Warns(t *testing.T) {
+	t.Parallel()
 	dir, now := t.TempDir(), newClock(time.Now().UnixMilli())
 	opened := func(change func(table *Table)) string {
 		var log bytes.Buffer
@@ -224,6 +229,7 @@ func TestOpen_RecordInTheFuture_Warns(t *testing.T) {
 }
 
 func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
+	t.Parallel()
 	now := newClock(0)
 	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
 	batched, wait := Batch(ctx)
@@ -271,6 +277,7 @@ func appendTo(ctx context.Context, table *Table, key, text string) error {
 // A write that hangs holds up a caller no longer than its context lasts, and later calls see what
 // it writes. A step that changes nothing still waits for what it has seen.
 func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Dir: t.TempDir()})
 	table := s.Table("t")
 	put(t, table, "key", "0", never)
@@ -298,6 +305,7 @@ func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 
 // Each read here begins the next one, so that there is always another to answer.
 func TestUpdate_ReadsWithoutEnd_IsWrittenBetweenThem(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Dir: t.TempDir()})
 	d := s.records.(*disk)
 	begin := make(chan struct{})
@@ -324,6 +332,7 @@ func TestUpdate_ReadsWithoutEnd_IsWrittenBetweenThem(t *testing.T) {
 
 // The updates of a batch do not wait, and see each other; the batch waits for all.
 func TestBatch_Updates_WaitTogether(t *testing.T) {
+	t.Parallel()
 	homes(t, func(t *testing.T, o Options) {
 		s := open(t, o)
 		a, b := s.Table("a"), s.Table("b")
@@ -349,6 +358,7 @@ func TestBatch_Updates_WaitTogether(t *testing.T) {
 }
 
 func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{Dir: t.TempDir()})
 	batched, _ := Batch(ctx)
 	must.OK(t, appendTo(batched, s.Table("t"), "key", "1"))
@@ -360,6 +370,7 @@ func TestBatch_NotWaitedFor_IsWrittenSoon(t *testing.T) {
 }
 
 func TestClose_CallsUnderWay_FinishOrSayClosed(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		s := open(t, Options{Dir: t.TempDir()})
 		table := s.Table("t")
@@ -394,6 +405,7 @@ func contains(err error, text string) bool { return err != nil && strings.Contai
 
 // SQLite answers with the old mode where it cannot keep a log.
 func TestOpen_WithoutLog_Refuses(t *testing.T) {
+	t.Parallel()
 	if _, err := openDatabase(":memory:", false, 0, 0); !errors.Is(err, errNoLog) {
 		t.Error(err)
 	}

@@ -72,10 +72,21 @@ type driver interface {
 // An opener opens a tab of a new visitor.
 type opener func(t *testing.T, scripts ...string) *tab
 
+// oneInFirefox holds the flow that has Firefox, which draws only the tab in front.
+var oneInFirefox sync.Mutex
+
 // inEachBrowser runs a flow in Chromium and in Firefox.
 func inEachBrowser(t *testing.T, flow func(t *testing.T, newVisitor opener)) {
-	t.Run("chromium", func(t *testing.T) { flow(t, newVisitor) })
-	t.Run("firefox", func(t *testing.T) { flow(t, newFirefoxVisitor) })
+	t.Run("chromium", func(t *testing.T) {
+		t.Parallel()
+		flow(t, newVisitor)
+	})
+	t.Run("firefox", func(t *testing.T) {
+		t.Parallel()
+		oneInFirefox.Lock()
+		defer oneInFirefox.Unlock()
+		flow(t, newFirefoxVisitor)
+	})
 }
 
 // A tab is one page of a visitor. A complaint of the browser, such as one about the page's

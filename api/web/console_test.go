@@ -46,6 +46,7 @@ const crowded = `[...document.querySelectorAll(".lanes svg")].flatMap((lane) => 
 
 // The key is kept for the tab until the operator signs out, and in no other place.
 func TestConsole_SignIn_KeepsTheKeyForTheTab(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, consoleSignInKeepsTheKeyForTheTab)
 }
 
@@ -77,6 +78,7 @@ func consoleSignInKeepsTheKeyForTheTab(t *testing.T, newVisitor opener) {
 }
 
 func TestConsole_Mailbox_LooksRight(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	s.sent("carol@example.com", 20*time.Hour, 9*time.Hour, 5*time.Hour, 40*time.Minute, 20*time.Minute, 20*time.Second)
 	s.sendCode("carol@example.com")
@@ -98,6 +100,7 @@ func TestConsole_Mailbox_LooksRight(t *testing.T) {
 }
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, func(_ *apitest.Server, o *api.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/admin")
 	v.reads("store-pill", "storage ready")
@@ -107,6 +110,7 @@ func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
 // One operator's story, with the mailboxes in Redis: look a mailbox up, see its lanes, try
 // other tiers, and reset it by keyboard.
 func TestConsole_OnRedis_LooksUpTriesAndResets(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, consoleOnRedisLooksUpTriesAndResets)
 }
 
@@ -169,6 +173,7 @@ func consoleOnRedisLooksUpTriesAndResets(t *testing.T, newVisitor opener) {
 // A reset concerns the mailbox in its question. Another that is looked up meanwhile stays on
 // the page, and has a reason of its own.
 func TestConsole_AnotherMailboxMeanwhile_IsNotReset(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	s.sent("alice@example.com", 0)
 	s.sent("bob@example.com", 0)
@@ -198,6 +203,7 @@ func TestConsole_AnotherMailboxMeanwhile_IsNotReset(t *testing.T) {
 
 // The last hour and the totals are of the server, so they are there at once.
 func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	const burst = 12
 	for i := range burst {
@@ -218,6 +224,7 @@ func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
 // What fails says so beside what was asked, with the mailbox that it concerns. Here Redis dies, no
 // node decides alone, and then the network is lost.
 func TestConsole_Failures_AreExplained(t *testing.T) {
+	t.Parallel()
 	bucket := must.Have(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 7))
 	stopped := func() int64 { return 1 }
 	store := must.Have(cache.Open(cache.Options{Now: stopped}))

@@ -16,6 +16,7 @@ import (
 // A refusal without a token may be another mailbox's, unless it names the same moment: the token
 // at hand must not shorten it. Where another rule refuses, no tier of the mailbox is blamed.
 func TestCountdown_OtherRefusals_KeepTheirWait(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	p.says(200, still(30_000, first))
 	v.update(sent(60_000, first, "a-token"))
@@ -40,6 +41,7 @@ func TestCountdown_OtherRefusals_KeepTheirWait(t *testing.T) {
 // A replayed answer has the wait of an earlier moment, so the server is asked. An answer that was
 // overtaken by a send is ignored.
 func TestCountdown_OldAnswer_IsCheckedOrIgnored(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	p.says(200, still(5000, first))
 	v.update(strings.Replace(sent(60_000, first, "a-token"), "{", `{"replayed":true,`, 1))
@@ -55,6 +57,7 @@ func TestCountdown_OldAnswer_IsCheckedOrIgnored(t *testing.T) {
 }
 
 func TestCountdown_InvalidAnswer_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	for _, answer := range []string{"null", "undefined", `"no"`, "{wait_ms: -1}", "{wait_ms: NaN}", "{wait_ms: Infinity}", `{wait_ms: "60000"}`, "{status: 503}"} {
 		v.is("document.querySelector('mailgate-countdown').update("+answer+")", "false")
@@ -74,6 +77,7 @@ func TestCountdown_InvalidAnswer_ChangesNothing(t *testing.T) {
 // A server that renders writes attributes. The page may be an old copy, so the server is asked.
 // Frameworks write them late, several at once, or as properties of an element to be defined.
 func TestCountdown_Attributes_AreOneAnswer(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, "")
 	p.says(200, strings.Replace(still(59_000, first), "minute", "hour", 1))
 	p.shows(v, with(`src="/countdown/a-token" wait-ms="60000" limit="hour" limits='`+tiers+`'`))
@@ -108,6 +112,7 @@ var typesFile string
 // The file is small, and does nothing where there are no elements: on a server that renders, or
 // in a worker.
 func TestCountdownFile_Anywhere_LoadsSmall(t *testing.T) {
+	t.Parallel()
 	file := must.Have(web.Countdown())
 	if n := len(file.Gzip); n >= 8*1024 {
 		t.Errorf("%d bytes, and 8 KB is the most", n)
@@ -121,6 +126,7 @@ func TestCountdownFile_Anywhere_LoadsSmall(t *testing.T) {
 
 // What the types promise is there.
 func TestCountdownTypes_Members_Exist(t *testing.T) {
+	t.Parallel()
 	_, v := newSite(t, beside)
 	_, class, _ := strings.Cut(typesFile, "\nexport class ")
 	class, _, found := strings.Cut(class, "\n}\n")

@@ -20,6 +20,7 @@ func waitInTwoTabs(t *testing.T) (p *site, v, other *tab) {
 // After the clock of the server was set back the same moment is further away. An old answer that
 // is given to update again says nothing new. A second tab asks as well.
 func TestCountdown_ServerClockSetBack_WaitsLonger(t *testing.T) {
+	t.Parallel()
 	p, v, other := waitInTwoTabs(t)
 	v.pass(40_000)
 	p.says(200, still(50_000, first))
@@ -36,6 +37,7 @@ func TestCountdown_ServerClockSetBack_WaitsLonger(t *testing.T) {
 // A slow answer does not lengthen a wait that is known, and none is waited for longer than five
 // seconds.
 func TestCountdown_SlowServer_LengthensNothing(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(60_000, first, "a-token"))
 	goOn := p.hesitates()
@@ -61,6 +63,7 @@ func TestCountdown_SlowServer_LengthensNothing(t *testing.T) {
 
 // A second is told again for another mailbox, and not because the server confirms it.
 func TestCountdown_ConfirmedWait_IsNotToldAgain(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	tells := func(want ...string) {
 		t.Helper()
@@ -88,6 +91,7 @@ func TestCountdown_ConfirmedWait_IsNotToldAgain(t *testing.T) {
 // What was stored since stays when a wait ends, and a wait that ended while the visitor was away
 // is nothing to the next page.
 func TestCountdown_StoredWait_IsNewerOrOver(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(5000, first, "a-token"))
 	v.run(`localStorage["mailgate-countdown:resend"] = localStorage["mailgate-countdown:resend"].replace("a-token", "b-token")`)
@@ -108,6 +112,7 @@ func TestCountdown_StoredWait_IsNewerOrOver(t *testing.T) {
 
 // A token that has expired is asked for once. A tab that still has it is not misled by the other.
 func TestCountdown_ExpiredToken_IsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	p, v, other := waitInTwoTabs(t)
 	p.says(404, "{}")
 	v.isSeen()
@@ -131,6 +136,7 @@ func TestCountdown_ExpiredToken_IsAskedForOnce(t *testing.T) {
 
 // On real clocks it is never early.
 func TestCountdown_RealClocks_IsNeverEarly(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, countdownRealClocksIsNeverEarly)
 }
 
@@ -150,6 +156,7 @@ func countdownRealClocksIsNeverEarly(t *testing.T, newVisitor opener) {
 
 // A listener may update or reset the countdown during its event.
 func TestCountdown_Listener_MayUpdateOrReset(t *testing.T) {
+	t.Parallel()
 	_, v := newSite(t, beside)
 	v.run(`document.addEventListener("mailgate-tick", ({ target }) => target.reset(), { once: true })`)
 	v.update(sent(60_000, first, ""))

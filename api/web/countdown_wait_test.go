@@ -11,6 +11,7 @@ import (
 
 // Each second is shown and announced once, none is zero, and the end is not early.
 func TestCountdown_EverySecond_IsAnnouncedOnceAndNeverEarly(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, "")
 	p.shows(v, with(`wait-ms="60000"`))
 	v.mustShow("Next in 1:00.")
@@ -33,6 +34,7 @@ func TestCountdown_EverySecond_IsAnnouncedOnceAndNeverEarly(t *testing.T) {
 
 // A clock that is an hour off changes nothing, also where the server cannot be asked.
 func TestCountdown_WrongClock_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	_, v := newSite(t, beside)
 	for _, off := range []int{-3_600_000, 3_600_000} {
 		v.update(sent(60_000, first, ""))
@@ -50,6 +52,7 @@ func TestCountdown_WrongClock_ChangesNothing(t *testing.T) {
 // After sleep, in a tab that was frozen, and at each other sign of lost time the server is asked;
 // in a long wait also every five minutes, as no two clocks run alike.
 func TestCountdown_LostTime_AsksTheServer(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(600_000, first, "a-token"))
 	v.pass(5000)
@@ -77,6 +80,7 @@ func TestCountdown_LostTime_AsksTheServer(t *testing.T) {
 
 // Without the network it counts on, and asks less and less often until the network is back.
 func TestCountdown_NetworkLoss_CountsOn(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(60_000, first, "a-token"))
 	v.offline(true)
@@ -101,6 +105,7 @@ func TestCountdown_NetworkLoss_CountsOn(t *testing.T) {
 
 // After a reload the button is held until the server has answered, and then counts on.
 func TestCountdown_Reload_CountsOn(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(60_000, first, "a-token"))
 	v.setClock(3_600_000) // by which the wait would be over
@@ -126,6 +131,7 @@ func TestCountdown_Reload_CountsOn(t *testing.T) {
 
 // A send in one tab starts the countdown in the other. The end in one is checked by the other.
 func TestCountdown_TwoTabs_ShareTheWait(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	other := v.another(timeMachine)
 	other.visit(p.URL)
@@ -142,6 +148,7 @@ func TestCountdown_TwoTabs_ShareTheWait(t *testing.T) {
 
 // Each mailbox has a wait of its own, which is there again with the mailbox. No address is stored.
 func TestCountdown_TwoMailboxes_WaitApart(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	other := v.another(timeMachine)
 	other.visit(p.URL)
@@ -170,6 +177,7 @@ func TestCountdown_TwoMailboxes_WaitApart(t *testing.T) {
 
 // Back to a page that the browser may have kept, and to one that it has to load again.
 func TestCountdown_BackButton_CountsOn(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	for _, cache := range []string{"", "no-store"} {
 		p.cache = cache
@@ -186,6 +194,7 @@ func TestCountdown_BackButton_CountsOn(t *testing.T) {
 // Where the server cannot be asked after a reload the visitor's clock decides, never for longer
 // than was ever said, and the question is repeated until there is an answer.
 func TestCountdown_NetworkLossAfterReload_TrustsTheClock(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(60_000, first, "a-token"))
 	v.pass(20_000)

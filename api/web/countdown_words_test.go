@@ -17,6 +17,7 @@ import (
 // The sentence says which limit was reached and how long to wait: a clock where it is seen, and
 // words where it is read aloud.
 func TestCountdown_Words_SayWhyAndHowLong(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	for _, tt := range []struct{ answer, shown, aloud string }{
 		{sent(60_000, first, "one"), "One email a minute. Next in 1:00.", "One email a minute. Next in 1 minute."},
@@ -48,6 +49,7 @@ func TestCountdown_Words_SayWhyAndHowLong(t *testing.T) {
 // A language is added once for all pages, and serves its regions; an attribute replaces a text of
 // one element. The nearest lang attribute may be outside of the tree that the element is in.
 func TestCountdown_OtherLanguages_AreUsedWhereTheyAreSpoken(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, "")
 	isIn := func(want string) {
 		t.Helper()
@@ -78,6 +80,7 @@ func TestCountdown_OtherLanguages_AreUsedWhereTheyAreSpoken(t *testing.T) {
 // A screen reader hears the start, the end, and the answer to a press, and finds no time that is
 // out of date.
 func TestCountdown_ScreenReader_HearsStartPressAndEnd(t *testing.T) {
+	t.Parallel()
 	_, v := newSite(t, beside)
 	const region = `document.querySelector("mailgate-countdown").shadowRoot.querySelector("[role=status]")`
 	v.update(sent(60_000, first, "a-token"))
@@ -96,6 +99,7 @@ func TestCountdown_ScreenReader_HearsStartPressAndEnd(t *testing.T) {
 // The held button keeps the focus, is not disabled, and does nothing by mouse, key or Enter in
 // its form.
 func TestCountdown_HeldButton_DoesNothing(t *testing.T) {
+	t.Parallel()
 	_, v := newSite(t, beside)
 	presses := func(when string, want int) {
 		t.Helper()
@@ -117,6 +121,7 @@ func TestCountdown_HeldButton_DoesNothing(t *testing.T) {
 
 // The button may be inside the element, in a closed shadow tree, or be replaced meanwhile.
 func TestCountdown_ButtonAnywhere_IsHeld(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, "")
 	p.shows(v, `<mailgate-countdown><button id="resend" type="button">Send again</button></mailgate-countdown>`)
 	v.update(sent(60_000, first, ""))
@@ -154,6 +159,7 @@ func TestCountdown_ButtonAnywhere_IsHeld(t *testing.T) {
 // reset() releases the button and forgets the wait; removing the element releases it until the
 // element is back. A copy of a waiting page holds nothing.
 func TestCountdown_ResetRemovedOrCopied_ReleasesTheButton(t *testing.T) {
+	t.Parallel()
 	p, v := newSite(t, beside)
 	v.update(sent(60_000, first, "a-token"))
 	v.element("reset()")
@@ -175,6 +181,7 @@ func TestCountdown_ResetRemovedOrCopied_ReleasesTheButton(t *testing.T) {
 // The sample of docs/countdown.md holds the button for the address that was mailed, and not for a
 // corrected one.
 func TestCountdownSample_AddressCorrected_FreesTheButton(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	text := strings.ReplaceAll(string(must.Have(os.ReadFile("../../docs/countdown.md"))), "https://mailgate.example", s.URL)
 	sample := regexp.MustCompile("(?s)```html\n(<script type=\"module\" .*?)```\n\n```js\n(.*?)```").FindStringSubmatch(text)

@@ -84,6 +84,7 @@ func docsFromDevRequestsCanBeSent(t *testing.T, newVisitor opener) {
 
 // A key that is typed serves all requests of its kind and is shown in no sample.
 func TestDocs_TypedKey_IsNotShown(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/docs")
 	v.fills("sendCode", "key", apitest.APIKey)
@@ -113,6 +114,7 @@ func docsTypeOfProblemLeadsToItsExplanation(t *testing.T, newVisitor opener) {
 
 // The samples work as they are: each sends a code to an address with a quote in it.
 func TestDocs_Samples_SendTheCode(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL + "/api")
 	dir := t.TempDir()

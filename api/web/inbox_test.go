@@ -57,6 +57,7 @@ func inboxNewEmailKeepsTheFocus(t *testing.T, newVisitor opener) {
 // Many emails scroll beside the open one, are found by words and keys, count while they are
 // unread, and come back after Clear.
 func TestInbox_ManyEmails_AreFoundReadAndRestored(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, inboxManyEmailsAreFoundReadAndRestored)
 }
 
@@ -108,6 +109,7 @@ func inboxManyEmailsAreFoundReadAndRestored(t *testing.T, newVisitor opener) {
 // On a phone the email replaces the list, an address breaks before @ or a dot, the frame is as
 // high as the email beside a scroll bar too, and Back leads to the list and then away.
 func TestInbox_Phone_LeadsBackToTheList(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	s.sendCode("a-person-with-quite-a-long-name@mail.a-company-with-a-long-name.example")
 	v.size(700, 500) // a window as narrow, whose scroll bar takes room
@@ -135,6 +137,7 @@ const hostileMail = `<img src=x onerror="top.owned=1"><script>top.owned=1</scrip
 <form id="form" action="/demo/reset" method="post"><input name="a"></form><a id="away" href="/livez?away">x</a><style>p { background: url(/livez?background) }</style>`
 
 func TestInbox_HostileEmail_IsOnlyShown(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	v.size(1280, 800)
 	s.receives("victim@example.com", hostileMail)
@@ -152,6 +155,7 @@ func TestInbox_HostileEmail_IsOnlyShown(t *testing.T) {
 // While mailgate dev is away the page says so and counts nothing. The emails of the process that comes
 // back are new, and those of the one before are gone, also the open one.
 func TestInbox_ServerRestarts_ClosesOldEmails(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, inboxServerRestartsClosesOldEmails)
 }
 
@@ -223,6 +227,7 @@ func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
 // An email without HTML opens as text. A subject and a name neither leave their place nor turn the words
 // around them, and nothing in an email opens a connection.
 func TestInbox_OddEmails_StayInTheirPlace(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, inboxOddEmailsStayInTheirPlace)
 }
 
@@ -248,6 +253,7 @@ func inboxOddEmailsStayInTheirPlace(t *testing.T, newVisitor opener) {
 
 // Each email says which way it came: by HTTP, by SMTP, or to the relay without mailgate.
 func TestInbox_Emails_SayWhichWayTheyCame(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, inboxEmailsSayWhichWayTheyCame)
 }
 

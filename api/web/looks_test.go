@@ -57,6 +57,7 @@ func (tb *tab) looksRight(name string, marked ...string) {
 }
 
 func TestPages_Axe_IsThere(t *testing.T) {
+	t.Parallel()
 	if axe() == "" {
 		need.Missing(t, "axe-core is missing: run make test, which fetches it with npm")
 	}

@@ -115,6 +115,7 @@ func signUpReloadCountsOn(t *testing.T, newVisitor opener) {
 // The code of the email can be filled in. Spent attempts hold the button until a reset. All of it
 // also where the browser stores nothing.
 func TestSignUp_AttemptsSpent_HoldsVerify(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, signUpAttemptsSpentHoldsVerify)
 }
 
@@ -168,6 +169,7 @@ func pagesLinksLeadToEachOther(t *testing.T, newVisitor opener) {
 
 // The first step remembers its wait too, until another address is typed.
 func TestSignUp_ReloadWhileItWaits_WaitsOn(t *testing.T) {
+	t.Parallel()
 	inEachBrowser(t, signUpReloadWhileItWaitsWaitsOn)
 }
 
@@ -193,6 +195,7 @@ func signUpReloadWhileItWaitsWaitsOn(t *testing.T, newVisitor opener) {
 
 // On a phone the notice of an email leaves the form and the links free. A badge is that of the newest answer.
 func TestSignUp_Phone_NoticeCoversNothing(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	v.size(390, 700)
 	v.asksFor(s, "alice@example.com")
@@ -216,6 +219,7 @@ func TestSignUp_Phone_NoticeCoversNothing(t *testing.T) {
 // An answer about an address that is no longer in use changes nothing, and another address does not
 // wait for the one that was mailed.
 func TestSignUp_AnotherAddress_LateAnswerIsIgnored(t *testing.T) {
+	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	v.asksFor(s, "alice@example.com")
 	v.run(holdAnswers)
