@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/netip"
+
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
@@ -17,16 +19,26 @@ func (s *Server) boundLookups(to access) step {
 			r.key = r.shownName
 			return kind + r.shownName
 		}
-		return visitor(r)
+		return visitor(r.client)
 	})
+}
+
+// wrongKey counts a wrong key that came through another door with those of its address here, and reports
+// whether there are too many.
+func (s *Server) wrongKey(from netip.Addr) bool {
+	if s.with.Lookups == nil {
+		return false
+	}
+	v, err := s.with.Lookups.Take(s.alive, visitor(from))
+	return err == nil && !v.Allowed
 }
 
 // boundCountdowns admits as many requests of an address as Options.Countdowns does.
 func (s *Server) boundCountdowns() step {
-	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, visitor)
+	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, func(r *request) string { return visitor(r.client) })
 }
 
-func visitor(r *request) string { return "address " + network.Visitor(r.client) }
+func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }
 
 // bound makes the step of a limiter; nil is no limit. Its limits are in refusals only: the
 // RateLimit headers of other answers are about a mailbox.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -13,6 +14,8 @@ type Shared struct {
 	Delivery *delivery.Service
 	Identity address.Identity  // whose addresses are logged as hashes
 	Rules    func() *rules.Set // in force
+	// WrongKey counts a wrong key by the address it came from, and reports whether there are too many.
+	WrongKey func(from netip.Addr) bool
 	// Count counts a send by what came of it; a denied one has the rule and the limit.
 	Count func(door, outcome, rule, limit string)
 	// Shadow counts a rule that would have refused an admitted send.
@@ -22,7 +25,7 @@ type Shared struct {
 // Shared returns what other doors use.
 func (s *Server) Shared() Shared {
 	return Shared{
-		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count,
+		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count, WrongKey: s.wrongKey,
 		Shadow: func(door, rule, limit string) { s.metrics.shadows.WithLabelValues(door, rule, limit).Inc() },
 	}
 }

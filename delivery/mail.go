@@ -23,6 +23,7 @@ type Mail struct {
 	durable func(ctx context.Context) error
 	charges []*charge
 	left    bool // it may have left
+	stays   bool // a recipient stays charged for it
 }
 
 // Mail begins an email whose recipients are charged within ctx.
@@ -58,7 +59,7 @@ func (m *Mail) Withdraw(to address.Address) {
 func (m *Mail) HandOver(ctx context.Context, e relay.Envelope, text []byte) error {
 	err := m.handOver(ctx, e, text)
 	if err == nil {
-		m.charges = nil
+		m.charges, m.stays = nil, true
 		return nil
 	}
 	failed := failure(err)
@@ -68,6 +69,7 @@ func (m *Mail) HandOver(ctx context.Context, e relay.Envelope, text []byte) erro
 			owed = append(owed, c)
 		}
 	}
+	m.stays = len(owed) < len(m.charges)
 	m.refund(owed, failed.Kind)
 	return failed
 }
@@ -91,8 +93,9 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 	})
 }
 
-// MayHaveLeft reports whether the email may have left.
-func (m *Mail) MayHaveLeft() bool { return m.left }
+// Stays reports, after HandOver, whether a recipient stays charged: the email left, may have, or was refused
+// for good.
+func (m *Mail) Stays() bool { return m.stays }
 
 // Abandon refunds the recipients of an email that is not to leave. After HandOver it does nothing.
 func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }

@@ -7,7 +7,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// maxFailures are the wrong passwords after which a connection is closed.
+// maxFailures are the wrong passwords after which a connection is closed, if its address has not sent too many.
 const maxFailures = 3
 
 // AuthMechanisms implements smtp.AuthSession.
@@ -65,14 +65,23 @@ func (s *session) login() exchange {
 	}
 }
 
-// signIn checks the name of a key and its secret, and gives the connection a place in the key's share.
+// signIn checks the name of a key and its secret, and gives the connection a place in the key's share. A right
+// one is never refused for wrong ones.
 func (s *session) signIn(user, password string) error {
+	if s.failures == maxFailures { // sent before the connection could be closed
+		return wrongKeys
+	}
 	name, known := s.server.Keys.Find([]byte(password))
 	if !known || name != user {
-		if s.failures++; s.failures == maxFailures {
+		s.failures++
+		if s.server.WrongKey(s.conn.from) {
+			s.failures = maxFailures
+		} else { // a flood costs no log line
+			s.log(entry{outcome: "wrong-key", answer: wrongKey})
+		}
+		if s.failures == maxFailures {
 			s.conn.stop(false)
 		}
-		s.log(entry{outcome: "wrong-key", answer: wrongKey})
 		return wrongKey
 	}
 	if !s.server.signIn(s.conn, name) {

@@ -16,6 +16,8 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 const alice, bob = "alice@example.com", "bob@example.com"
@@ -84,9 +86,9 @@ func TestRefund_EachEnd_NothingCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, setup{hurry: func(_, _, arrival, _, _ *time.Duration) {
-				if *arrival = time.Minute; strings.HasPrefix(name, "slow") {
-					*arrival = time.Second
+			r := start(t, setup{hurry: func(t *submission.Times) {
+				if t.Arrival = time.Minute; strings.HasPrefix(name, "slow") {
+					t.Arrival = time.Second
 				}
 			}})
 			var c *client
@@ -113,6 +115,7 @@ func TestRefund_EachEnd_NothingCharged(t *testing.T) {
 
 // After a refund the same connection sends as if nothing had been.
 func TestRefund_RSET_NextEmailIsSent(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	c := r.signedIn()
 	for range 3 {
@@ -127,6 +130,7 @@ func TestRefund_RSET_NextEmailIsSent(t *testing.T) {
 
 // One address is charged and sent to once in an email, and an alias is another.
 func TestRecipients_SameAndAlias_OneCopyEach(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{tiers: "hour=5/1h"})
 	c := r.signedIn()
 	c.to(alice, alice, "alice@EXAMPLE.com", "alice+1@example.com")
@@ -139,6 +143,7 @@ func TestRecipients_SameAndAlias_OneCopyEach(t *testing.T) {
 
 // Some clients go on with the rest when one recipient is refused, and some give up.
 func TestRecipients_OneRefused_ExactCharges(t *testing.T) {
+	t.Parallel()
 	for _, goesOn := range []bool{true, false} {
 		r := start(t, setup{})
 		c := r.signedIn()
@@ -161,6 +166,7 @@ func TestRecipients_OneRefused_ExactCharges(t *testing.T) {
 
 // An email leaves to all recipients or to none. One that the relay refused stays charged, and is named.
 func TestRecipients_RelayRefusesOne_NothingLeaves(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		script     fault.Script
 		reply      string
@@ -184,6 +190,7 @@ func TestRecipients_RelayRefusesOne_NothingLeaves(t *testing.T) {
 
 // A relay that is slow up to the text is left, and one that is slow after it leaves the outcome open.
 func TestRelay_Slow_AnsweredInTime(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		at      fault.Step
 		reply   string
@@ -195,7 +202,7 @@ func TestRelay_Slow_AnsweredInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, setup{
 				script: fault.Script{At: tt.at, Kind: fault.Silence},
-				hurry:  func(_, _, _, begin, answer *time.Duration) { *begin, *answer = 500*time.Millisecond, time.Second },
+				hurry:  func(t *submission.Times) { t.Begin, t.Answer = 500*time.Millisecond, time.Second },
 			})
 			c := r.signedIn()
 			c.to(alice)
@@ -207,6 +214,7 @@ func TestRelay_Slow_AnsweredInTime(t *testing.T) {
 
 // The text is not changed, and one line is put in front of it.
 func TestText_EveryWay_Unchanged(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{tiers: "hour=50/1h"})
 	c := r.signedIn()
 	text := letter + ".\r\n..\r\n \t\r\nü\x01\x7f\xff\r\n\r\n"
@@ -234,6 +242,7 @@ func TestText_EveryWay_Unchanged(t *testing.T) {
 
 // Commands that come together are answered in order.
 func TestPipelining_WholeEmail(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	c := r.signedIn()
 	c.write("MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<alice@example.com>\r\nRCPT TO:<nobody>\r\nDATA\r\n")
@@ -249,6 +258,7 @@ func TestPipelining_WholeEmail(t *testing.T) {
 
 // A shutdown lets an email be handed over that has come, and refuses new connections.
 func TestShutdown_HandingOver_Finishes(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{script: fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 20 * time.Millisecond}})
 	c, idle := r.signedIn(), r.signedIn()
 	c.to(alice)
@@ -273,6 +283,7 @@ func TestShutdown_HandingOver_Finishes(t *testing.T) {
 
 // A shutdown that runs out of time cuts off what a relay does not answer.
 func TestShutdown_RelaySilent_CutOff(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{script: fault.Script{At: fault.RCPT, Kind: fault.Silence}})
 	c := r.signedIn()
 	c.to(alice)
@@ -289,6 +300,7 @@ func TestShutdown_RelaySilent_CutOff(t *testing.T) {
 
 // Floods without a key do not keep out those with one, and no key keeps out the others.
 func TestConnections_Flood_KeysGetIn(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{options: func(o *submission.Options) { o.MaxConnections = 8 }})
 	var flood []*client
 	for range 20 {
@@ -319,6 +331,7 @@ func TestConnections_Flood_KeysGetIn(t *testing.T) {
 
 // All connections that may be are taken by keys.
 func TestConnections_Full_421(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{options: func(o *submission.Options) { o.Keys, o.MaxConnections = apikey.Keys{}, 2 }})
 	for range 2 {
 		c := r.dial()
@@ -331,7 +344,8 @@ func TestConnections_Full_421(t *testing.T) {
 }
 
 func TestConnections_Silent_Closed(t *testing.T) {
-	r := start(t, setup{hurry: func(signIn, _, _, _, _ *time.Duration) { *signIn = 200 * time.Millisecond }})
+	t.Parallel()
+	r := start(t, setup{hurry: func(t *submission.Times) { t.SignIn = 200 * time.Millisecond }})
 	c := r.dial()
 	c.reads("421 4.4.2")
 	c.ends()
@@ -339,9 +353,10 @@ func TestConnections_Silent_Closed(t *testing.T) {
 
 // No more than 10 MB of texts are held at once.
 func TestTexts_TooMany_452(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{
 		script: fault.Script{At: fault.Dot, Kind: fault.Silence}, tiers: "hour=50/1h",
-		hurry: func(_, _, _, begin, answer *time.Duration) { *begin, *answer = time.Minute, time.Minute },
+		hurry: func(t *submission.Times) { t.Begin, t.Answer = time.Minute, time.Minute },
 	})
 	big := ofSize(1 << 20)
 	var waiting []*client
@@ -358,6 +373,7 @@ func TestTexts_TooMany_452(t *testing.T) {
 	c.data(big, "452 4.3.1")
 	r.charged(alice, 0)
 	c.says("NOOP", "250")
+	r.relay.Play(fault.Script{})
 	r.relay.Cut()
 	for _, c := range waiting {
 		c.reads("")
@@ -367,7 +383,8 @@ func TestTexts_TooMany_452(t *testing.T) {
 
 // A client that does not read its answers is left.
 func TestClient_NeverReads_Closed(t *testing.T) {
-	r := start(t, setup{})
+	t.Parallel()
+	r := start(t, setup{hurry: func(t *submission.Times) { t.Write = 500 * time.Millisecond }})
 	c := r.signedIn()
 	must.OK(t, c.SetWriteDeadline(time.Now().Add(30*time.Second)))
 	line := []byte(strings.Repeat("NOOP\r\n", 1000))
@@ -378,5 +395,67 @@ func TestClient_NeverReads_Closed(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// Each rule counts an email of this door by its mailbox, its key and the template "smtp". There is no visitor.
+func TestRules_EachTrait_CountsOrNot(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		by     rules.By
+		second string
+		reply  string
+	}{
+		{rules.ByAPIKey, "b@another.example", "550 5.7.1 limit \"few\" of this caller reached"},
+		{rules.ByTemplate, "b@another.example", "550 5.7.1 limit \"few\" of this template reached"},
+		{rules.ByAll, "b@another.example", "550 5.7.1 limit \"few\" of "},
+		{rules.ByDomain, bob, "550 5.7.1 limit \"few\" of this mailbox's domain reached"},
+		{rules.ByDomain, "b@another.example", "250"},
+		{rules.ByClientIP, bob, "250"},
+	} {
+		t.Run(string(tt.by)+" "+tt.second, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, setup{more: func(counted func(throttle.Algorithm) *throttle.Limiter) []rules.Rule {
+				return []rules.Rule{{Name: "more", By: tt.by, Limiter: counted(must.Get(throttle.ParsePolicy("few=1/1h"))(t))}}
+			}})
+			c := r.signedIn()
+			c.to(alice)
+			c.says("RCPT TO:<"+tt.second+">", tt.reply)
+			c.says("RSET", "250")
+			c.to(tt.second) // what was charged is refunded, to all rules
+			c.data(letter, "250")
+			r.charged(alice, 0)
+			r.charged(tt.second, 1)
+		})
+	}
+}
+
+// An email whose position in a queue comes too late is refunded at once.
+func TestQueue_TooLong_451(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{more: func(counted func(throttle.Algorithm) *throttle.Limiter) []rules.Rule {
+		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: counted(must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 20 * time.Second}, 5))(t))}}
+	}})
+	c := r.signedIn()
+	c.to(alice)
+	c.data(letter, "250")
+	c.to(bob)
+	c.data(letter, "451 4.3.2")
+	r.charged(bob, 0)
+	r.sent(1)
+}
+
+// A short wait in a queue is waited for.
+func TestQueue_Short_Sent(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{more: func(counted func(throttle.Algorithm) *throttle.Limiter) []rules.Rule {
+		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: counted(must.Get(throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 300 * time.Millisecond}, 5))(t))}}
+	}})
+	c := r.signedIn()
+	began := time.Now()
+	c.to(alice, bob, "carol@example.com")
+	c.data(letter, "250")
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("three recipients left after %v", took)
 	}
 }

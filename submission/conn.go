@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -25,8 +26,25 @@ type conn struct {
 	over    bool      // nothing is read any more
 	stopped bool      // by a shutdown
 
+	dots         dots
 	reply        reading
 	acknowledged func() // what to do when a command has come after a reply; nil: nothing
+}
+
+// dots finds a dot and a CR alone at the start of a line. The library drops both from a text.
+type dots struct {
+	tail  []byte
+	found bool // used by the library's goroutine, or while it waits
+}
+
+var dotCR = regexp.MustCompile(`\n\.\r[^\n]`)
+
+// Write is given all that the library reads, in the clear.
+func (d *dots) Write(b []byte) (int, error) {
+	all := append(d.tail, b...)
+	d.found = d.found || dotCR.Match(all)
+	d.tail = append(d.tail[:0], all[max(0, len(all)-len("\n.\r")):]...)
+	return len(b), nil
 }
 
 // reading is how far a client is known to have come with a reply.
@@ -39,7 +57,7 @@ const (
 )
 
 func newConn(socket net.Conn, s *Server) *conn {
-	c := &conn{Conn: socket, server: s, until: time.Now().Add(s.times.signIn)}
+	c := &conn{Conn: socket, server: s, until: time.Now().Add(s.times.SignIn)}
 	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
 		c.from = at.AddrPort().Addr().Unmap()
 	}

@@ -15,6 +15,7 @@ import (
 
 // A signature over the whole text holds at the relay: one line is added in front, and nothing is changed.
 func TestText_DKIM_SignatureHolds(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	must.OK(t, err)
 	var signed bytes.Buffer

@@ -24,6 +24,7 @@ var (
 	noTLS         = reply(530, 5, 7, 0, "say STARTTLS first")
 	noKey         = reply(530, 5, 7, 0, "sign in first: the user is the name of an API key, the password its secret")
 	wrongKey      = reply(535, 5, 7, 8, "the user must be the name of an API key, and the password its secret")
+	wrongKeys     = reply(421, 4, 7, 0, "too many wrong passwords; the connection is closed")
 	tooManyOfKey  = reply(421, 4, 3, 2, "too many connections with this key")
 	openAlready   = reply(503, 5, 5, 1, "an email is open already; RSET ends it")
 	nullSender    = reply(553, 5, 7, 1, "the sender is empty; bounces are not accepted")
@@ -59,7 +60,7 @@ func (s *session) limited(r *report.Report) *smtp.SMTPError {
 
 // failed answers an email that was not accepted. What may have left is refused for good, as a queue would
 // send it again otherwise.
-func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
+func failed(err error, stays bool) *smtp.SMTPError {
 	switch {
 	case errors.Is(err, relay.ErrTooBig):
 		return tooLarge
@@ -68,15 +69,17 @@ func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
 	case errors.Is(err, relay.ErrUnsendable):
 		return malformed
 	}
+	said, _ := errors.AsType[*relay.Error](err)
+	if said != nil && said.Final() {
+		return rejected(said)
+	}
 	e, _ := errors.AsType[*delivery.Error](err)
 	if e == nil { // of the records of emails
 		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
 	}
 	switch e.Kind {
-	case delivery.Rejected:
-		return rejected(e)
 	case delivery.Unavailable, delivery.Deferred:
-		return reply(451, 4, 4, 1, cmp.Or(words(e), "the relay is unavailable")+"; nothing was sent")
+		return reply(451, 4, 4, 1, cmp.Or(words(said), "the relay is unavailable")+"; nothing was sent")
 	case delivery.Busy:
 		return reply(451, 4, 3, 2, "too many emails are waiting; nothing was sent")
 	case delivery.Storage:
@@ -84,23 +87,19 @@ func failed(err error, mayHaveLeft bool) *smtp.SMTPError {
 	case delivery.Unknown:
 		return notConfirmed
 	}
-	if mayHaveLeft {
+	if stays {
 		return reply(554, 5, 4, 0, "internal error; the email may arrive, and must not be sent again")
 	}
 	return reply(451, 4, 3, 0, "internal error; nothing was sent")
 }
 
 // rejected passes a relay's refusal on.
-func rejected(e *delivery.Error) *smtp.SMTPError {
-	r := e.Reply
-	if r == nil {
-		return reply(550, 5, 0, 0, "the relay refused the email")
+func rejected(said *relay.Error) *smtp.SMTPError {
+	code := smtp.EnhancedCode{}
+	if n, err := fmt.Sscanf(said.Reply.Enhanced, "%d.%d.%d", &code[0], &code[1], &code[2]); n < 3 || err != nil {
+		return reply(550, 5, 0, 0, words(said))
 	}
-	code := smtp.EnhancedCode{5, 0, 0}
-	if n, err := fmt.Sscanf(r.Enhanced, "%d.%d.%d", &code[0], &code[1], &code[2]); n < 3 || err != nil {
-		return reply(550, 5, 0, 0, words(e))
-	}
-	return &smtp.SMTPError{Code: r.Code, EnhancedCode: code, Message: words(e)}
+	return &smtp.SMTPError{Code: said.Reply.Code, EnhancedCode: code, Message: words(said)}
 }
 
 // maxWords keeps a reply within the 512 octets of RFC 5321.
@@ -108,9 +107,8 @@ const maxWords = 400
 
 // words are what the relay said of the email, and of which recipient. What it said before, such as to a
 // password, is not for callers.
-func words(e *delivery.Error) string {
-	said, _ := errors.AsType[*relay.Error](e)
-	if said == nil || said.Reply == nil || !slices.Contains([]relay.Step{relay.StepMAIL, relay.StepRCPT, relay.StepDATA, relay.StepFinalDot}, said.Step) {
+func words(said *relay.Error) string {
+	if said == nil || said.OfEmail() == nil {
 		return ""
 	}
 	text := said.Reply.Message

@@ -82,15 +82,23 @@ func TestReplies_EachCase_AsDocumented(t *testing.T) {
 			to(c)
 			c.says("MAIL FROM:<no-reply@acme.example>", "503 5.5.1")
 		}, charged: 1},
-		"relay down":              {at(fault.Banner, fault.HangUp), func(c *client) { to(c); c.data(letter, "451 4.4.1") }, 0},
-		"relay defers":            {at(fault.RCPT, fault.Temporary), func(c *client) { to(c); c.data(letter, "451 4.4.1 <alice@example.com>: not now") }, 0},
-		"relay defers the text":   {at(fault.Dot, fault.Temporary), func(c *client) { to(c); c.data(letter, "451 4.4.1 not now") }, 0},
-		"relay refuses":           {at(fault.RCPT, fault.Permanent), func(c *client) { to(c); c.data(letter, "554 5.1.1 <alice@example.com>: never") }, 1},
-		"relay refuses the text":  {at(fault.Dot, fault.Permanent), func(c *client) { to(c); c.data(letter, "554 5.1.1 never") }, 1},
-		"not confirmed":           {at(fault.Dot, fault.HangUp), func(c *client) { to(c); c.data(letter, "554 5.4.0") }, 1},
-		"no 8-bit relay":          {fault.Script{NoEightBit: true}, func(c *client) { to(c); c.data(letter+"ü\r\n", "554 5.6.3") }, 0},
-		"8-bit relay":             {fault.Script{}, func(c *client) { to(c); c.data(letter+"ü\r\n", "250") }, 1},
-		"too large for the relay": {fault.Script{Size: 100}, func(c *client) { to(c); c.data(letter, "552 5.3.4") }, 0},
+		"relay down":                {at(fault.Banner, fault.HangUp), func(c *client) { to(c); c.data(letter, "451 4.4.1") }, 0},
+		"relay defers":              {at(fault.RCPT, fault.Temporary), func(c *client) { to(c); c.data(letter, "451 4.4.1 <alice@example.com>: not now") }, 0},
+		"relay defers the text":     {at(fault.Dot, fault.Temporary), func(c *client) { to(c); c.data(letter, "451 4.4.1 not now") }, 0},
+		"relay refuses":             {at(fault.RCPT, fault.Permanent), func(c *client) { to(c); c.data(letter, "554 5.1.1 <alice@example.com>: never") }, 1},
+		"relay refuses the text":    {at(fault.Dot, fault.Permanent), func(c *client) { to(c); c.data(letter, "554 5.1.1 never") }, 1},
+		"relay bars the recipient":  {at(fault.RCPT, fault.Barred), func(c *client) { to(c); c.data(letter, "554 5.7.1 <alice@example.com>: not from you") }, 0},
+		"relay bars the text":       {at(fault.Dot, fault.Barred), func(c *client) { to(c); c.data(letter, "554 5.7.1 not from you") }, 0},
+		"relay bars DATA":           {at(fault.DATA, fault.Barred), func(c *client) { to(c); c.data(letter, "554 5.7.1 not from you") }, 0},
+		"relay bars the sender":     {at(fault.MAIL, fault.Barred), func(c *client) { to(c); c.data(letter, "554 5.7.1 not from you") }, 0},
+		"relay bars this server":    {at(fault.EHLO, fault.Barred), func(c *client) { to(c); c.data(letter, "451 4.4.1 the relay is unavailable") }, 0},
+		"relay bars the connection": {at(fault.Banner, fault.Barred), func(c *client) { to(c); c.data(letter, "451 4.4.1 the relay is unavailable") }, 0},
+		"relay knows no command":    {at(fault.RCPT, fault.Echo), func(c *client) { to(c); c.data(letter, "500 5.5.2 <alice@example.com>: what is") }, 1},
+		"relay refuses in one word": {at(fault.RCPT, fault.Curt), func(c *client) { to(c); c.data(letter, "550 5.0.0 <alice@example.com>: go away") }, 1},
+		"not confirmed":             {at(fault.Dot, fault.HangUp), func(c *client) { to(c); c.data(letter, "554 5.4.0") }, 1},
+		"no 8-bit relay":            {fault.Script{NoEightBit: true}, func(c *client) { to(c); c.data(letter+"ü\r\n", "554 5.6.3") }, 0},
+		"8-bit relay":               {fault.Script{}, func(c *client) { to(c); c.data(letter+"ü\r\n", "250") }, 1},
+		"too large for the relay":   {fault.Script{Size: 100}, func(c *client) { to(c); c.data(letter, "552 5.3.4") }, 0},
 		"announced too large": {do: func(c *client) {
 			c.says("MAIL FROM:<no-reply@acme.example> SIZE=1048577", "552 5.3.4")
 		}},
@@ -143,6 +151,7 @@ func ofSize(n int) string {
 
 // A key's name and its secret open the door, and after three that do not the connection ends.
 func TestAUTH_EachPassword_TakenOrRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	c := r.dial()
 	c.says("AUTH PLAIN "+plain("app", appSecret), "502")
@@ -170,6 +179,7 @@ func TestAUTH_EachPassword_TakenOrRefused(t *testing.T) {
 
 // An email of a key in Defer may come late.
 func TestReplies_DeferredKey_450(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	c := r.dial()
 	c.says("EHLO client.example", "250")
@@ -181,6 +191,7 @@ func TestReplies_DeferredKey_450(t *testing.T) {
 }
 
 func TestReplies_RecordsUnavailable_451(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	r.faults.Fail("take", "peek")
 	c := r.signedIn()
@@ -192,6 +203,7 @@ func TestReplies_RecordsUnavailable_451(t *testing.T) {
 }
 
 func TestReplies_ManyRecipients_452(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{})
 	c := r.signedIn()
 	c.says("MAIL FROM:<no-reply@acme.example>", "250")
@@ -210,6 +222,7 @@ func TestReplies_ManyRecipients_452(t *testing.T) {
 
 // Only what is true is announced, and what needs TLS waits for it.
 func TestTLS_PublicListener_NothingBeforeSTARTTLS(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{public: true})
 	c := r.dial()
 	said := c.says("EHLO client.example", "250")
@@ -234,6 +247,7 @@ func TestTLS_PublicListener_NothingBeforeSTARTTLS(t *testing.T) {
 }
 
 func TestTLS_FromTheFirstByte(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{public: true, implicit: true})
 	c := r.connect()
 	c.Conn, c.in = r.encrypt(c.Conn)
@@ -250,6 +264,7 @@ func TestTLS_FromTheFirstByte(t *testing.T) {
 
 // What came in the clear behind STARTTLS is no command under TLS.
 func TestTLS_CommandsBehindSTARTTLS_AreNotRun(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{public: true})
 	c := r.dial()
 	c.says("EHLO client.example", "250")
@@ -264,6 +279,7 @@ func TestTLS_CommandsBehindSTARTTLS_AreNotRun(t *testing.T) {
 
 // Without keys, clients of this machine need none.
 func TestNoKeys_NoSignIn(t *testing.T) {
+	t.Parallel()
 	r := start(t, setup{options: func(o *submission.Options) { o.Keys = apikey.Keys{} }})
 	c := r.dial()
 	if said := c.says("EHLO client.example", "250"); strings.Contains(said, "AUTH") {

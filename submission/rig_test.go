@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +48,7 @@ type rig struct {
 	mu      sync.Mutex
 	counts  map[string]int
 	roots   *tls.Config
+	ahead   atomic.Int64 // milliseconds that the clock of the records is ahead
 }
 
 type logBuffer struct {
@@ -69,10 +72,11 @@ func (l *logBuffer) String() string {
 type setup struct {
 	script   fault.Script
 	options  func(*submission.Options)
-	hurry    func(signIn, idle, arrival, begin, answer *time.Duration) // changes the times of the product
-	public   bool                                                      // not of this machine: TLS is needed
+	hurry    func(*submission.Times) // changes the times of the product
+	public   bool                    // not of this machine: TLS is needed
 	implicit bool
 	tiers    string
+	more     func(counted func(throttle.Algorithm) *throttle.Limiter) []rules.Rule // beside that of the mailbox
 }
 
 const (
@@ -92,7 +96,7 @@ func start(t testing.TB, with setup) *rig {
 		defer cancel()
 		relays.Close(ctx)
 	})
-	now := func() int64 { return time.Now().UnixMilli() }
+	now := func() int64 { return time.Now().UnixMilli() + r.ahead.Load() }
 	store := must.Get(cache.Open(cache.Options{Now: now}))(t)
 	t.Cleanup(func() { store.Close() })
 	log := slog.New(slog.NewTextHandler(r.log, nil))
@@ -102,7 +106,11 @@ func start(t testing.TB, with setup) *rig {
 	}
 	r.faults = &throttletest.Faulty{}
 	r.mailbox = r.faults.Break(local.New(store.Table("mailbox"), must.Get(throttle.ParsePolicy(tiers))(t)))
-	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.mailbox}))(t)
+	all := []rules.Rule{{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.mailbox}}
+	if with.more != nil {
+		all = append(all, with.more(func(a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table("more"), a) })...)
+	}
+	set := must.Get(rules.New(rules.Options{}, all...))(t)
 	service := delivery.New(delivery.Options{
 		Relay: delivery.FromRelays(relays), StoreTimeout: time.Second, Now: now, Log: log,
 		Codes: must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
@@ -124,7 +132,7 @@ func start(t testing.TB, with setup) *rig {
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
 		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		Log: log, Now: now, Shadow: func(string, string) {},
+		Log: log, Now: now, Shadow: func(string, string) {}, WrongKey: func(netip.Addr) bool { return false },
 		Count: func(outcome, rule, limit string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -282,8 +290,8 @@ const letter = "From: Acme <no-reply@acme.example>\r\nTo: alice@example.com\r\nS
 func (c *client) data(text, want string) string {
 	c.t.Helper()
 	c.says("DATA", "354")
-	c.write(text)
-	return c.says(".", want)
+	c.write(text + ".\r\n")
+	return c.reads(want)
 }
 
 // secure says STARTTLS.

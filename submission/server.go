@@ -9,6 +9,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type Options struct {
 	Identity address.Identity
 	// Keys sign clients in. Without any, clients on this machine need none.
 	Keys apikey.Keys
+	// WrongKey counts a wrong password by the address it came from, and reports whether there are too many.
+	WrongKey func(from netip.Addr) bool
 	// Records keep what came of the newest emails, so that a lost reply sends none again.
 	Records keyed.Store
 	// Senders are the addresses that email may be from.
@@ -59,12 +62,12 @@ const (
 
 // times are constants of the product, which tests change.
 type times struct {
-	signIn  time.Duration // from the connection to AUTH
-	idle    time.Duration // between commands: RFC 5321, 4.5.3.2.7
-	write   time.Duration // of a reply
-	arrival time.Duration // from the first recipient to the final dot
-	begin   time.Duration // from there to the text at the relay
-	answer  time.Duration // and to the relay's answer
+	SignIn  time.Duration // from the connection to AUTH
+	Idle    time.Duration // between commands: RFC 5321, 4.5.3.2.7
+	Write   time.Duration // of a reply
+	Arrival time.Duration // from the first recipient to the final dot
+	Begin   time.Duration // from there to the text at the relay
+	Answer  time.Duration // and to the relay's answer
 }
 
 var standard = times{30 * time.Second, 5 * time.Minute, 10 * time.Second, 15 * time.Second, 8 * time.Second, 15 * time.Second}
@@ -134,7 +137,8 @@ func (s *Server) take(socket net.Conn, private, implicit bool) {
 	}))
 	server.Domain, server.TLSConfig, server.AllowInsecureAuth = s.Domain, s.TLS, private
 	server.MaxRecipients, server.MaxMessageBytes, server.MaxLineLength = maxRecipients, int64(s.MaxBytes), maxLine
-	server.ReadTimeout, server.WriteTimeout = s.times.idle, s.times.write
+	server.ReadTimeout, server.WriteTimeout = s.times.Idle, s.times.Write
+	server.Debug = &c.dots
 	server.ErrorLog = log.New(io.Discard, "", 0) // its lines have addresses of clients
 	var stream net.Conn = c
 	if implicit {

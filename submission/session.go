@@ -138,7 +138,7 @@ func (s *session) caller() string {
 // hurry begins the time in which the text must come.
 func (s *session) hurry() {
 	if len(s.to) == 0 {
-		s.conn.limit(time.Now().Add(s.server.times.arrival))
+		s.conn.limit(time.Now().Add(s.server.times.Arrival))
 	}
 }
 
@@ -201,17 +201,17 @@ func (s *session) Data(r io.Reader) error {
 	if answer := s.earlier(hash, life); answer != nil {
 		return answer
 	}
-	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.answer)
+	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.Answer)
 	defer cancel()
-	err = s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.begin)}, text)
+	err = s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, text)
 	answer = reply(250, 2, 0, 0, "accepted by the relay ["+s.id+"]")
 	if err != nil {
-		answer = failed(err, s.mail.MayHaveLeft())
+		answer = failed(err, s.mail.Stays())
 	}
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
 	}
-	s.keep(answer, life)
+	s.keep(answer, life, s.mail.Stays())
 	s.close()
 	return answer
 }
@@ -260,10 +260,10 @@ func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
 }
 
 // keep records the reply to an email until a command has come after it, which its client sends when it has
-// read the reply. An email that did not leave is forgotten.
-func (s *session) keep(answer *smtp.SMTPError, life int64) {
+// read the reply. An email that nothing stays charged for is forgotten.
+func (s *session) keep(answer *smtp.SMTPError, life int64, stays bool) {
 	id, all := s.id, s.to
-	if answer.Code/100 == 4 {
+	if !stays {
 		s.finish(id, all, nil, 0)
 		return
 	}
@@ -293,9 +293,10 @@ func (s *session) Reset() {
 	s.abandon(nil, nil)
 }
 
-// Logout implements smtp.Session.
+// Logout implements smtp.Session. What ends TLS is no command.
 func (s *session) Logout() error {
 	s.Reset()
+	s.conn.replied(nil)
 	return nil
 }
 

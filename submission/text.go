@@ -37,7 +37,7 @@ func (all Senders) allow(from address.Address) bool {
 func (s *session) read(front []byte, r io.Reader) (text []byte, refusal *smtp.SMTPError, cause error) {
 	_, chunks := r.(*io.PipeReader)
 	s.conn.inChunks(chunks)
-	defer s.conn.inChunks(false)
+	defer func() { s.conn.inChunks(false); s.conn.dots.found = false }()
 	text = front
 	for {
 		if len(text) == cap(text) {
@@ -53,6 +53,8 @@ func (s *session) read(front []byte, r io.Reader) (text []byte, refusal *smtp.SM
 			return nil, tooLarge, nil
 		case err == io.EOF && chunks && announced(s.client) != int64(len(text)-len(front)):
 			return nil, tooSlow, io.ErrUnexpectedEOF
+		case err == io.EOF && s.conn.dots.found && !chunks:
+			return nil, malformed, nil
 		case err == io.EOF:
 			return text, nil, nil
 		case err == smtp.ErrTooLongLine:

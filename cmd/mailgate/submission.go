@@ -30,7 +30,7 @@ func (p *program) openDoor() error {
 	p.door = submission.New(submission.Options{
 		Delivery: shared.Delivery, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
-		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now,
+		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
 		Count:  func(outcome, rule, limit string) { shared.Count(doorName, outcome, rule, limit) },
 		Shadow: func(rule, limit string) { shared.Shadow(doorName, rule, limit) },
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/smtp"
+	"net/textproto"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,6 +58,52 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 	}
 	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// Wrong passwords and wrong keys of one address are counted together, and no right one is refused for them.
+func TestServe_SMTPDoor_WrongKeysAreCountedWithHTTP(t *testing.T) {
+	t.Parallel()
+	guess := func(at string, tries int) (guesses int) {
+		c := must.Get(textproto.Dial("tcp", at))(t)
+		defer c.Close()
+		must.Get(c.Cmd("%s", "EHLO client.example"+strings.Repeat("\r\nAUTH PLAIN AGFwcAB3cm9uZw==", tries)))(t) // app, wrong
+		for {
+			line, err := c.ReadLine()
+			if err != nil {
+				return guesses
+			}
+			if strings.HasPrefix(line, "535") {
+				guesses++
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		guesses []int // of each connection
+		http    int
+	}{
+		"by SMTP first": {[]int{3, 2, 1}, 429},
+		"by HTTP first": {[]int{1, 1}, 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			relay := startRelay(t)
+			p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_LOOKUP_RATE=1"))
+			at, wrong := p.awaitLine(t, "serving", "smtp_address"), newClient(t, p.URL, "wrong")
+			if tt.http == 401 {
+				for range 4 { // seconds' worth may come at once
+					wrong.must(t, "GET", "/mailboxes/alice@example.com", "", 401)
+				}
+			}
+			for i, want := range tt.guesses {
+				if got := guess(at, 5); got != want {
+					t.Errorf("connection %d could guess %d times, want %d", i, got, want)
+				}
+			}
+			wrong.must(t, "GET", "/mailboxes/alice@example.com", "", 429)
+			must.OK(t, submit(at))
+			newClient(t, p.URL, apiKey).must(t, "GET", "/mailboxes/bob@example.com", "", 200)
+		})
 	}
 }
 

@@ -111,6 +111,22 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// OfEmail returns the relay's reply, if that was about the email: its sender, a recipient or its text.
+func (e *Error) OfEmail() *Reply {
+	switch e.Step {
+	case StepMAIL, StepRCPT, StepDATA, StepFinalDot:
+		return e.Reply
+	}
+	return nil
+}
+
+// Final reports whether the relay refused the email for good, be it Rejected, or Unavailable because this
+// server or its sender is at fault.
+func (e *Error) Final() bool {
+	r := e.OfEmail()
+	return r != nil && r.Code/100 == 5 && (e.Outcome == Rejected || r.about() != aboutCommand)
+}
+
 var (
 	// ErrUnsendable is matched if an email cannot go over the wire as it is, such as with a
 	// bare CR or LF. The caller is at fault, not the relay; the email never left.

@@ -39,6 +39,7 @@ const (
 	Temporary Kind = "4xx"        // 451
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
+	Curt      Kind = "550"        // 550 without an enhanced code
 	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
 	Tell      Kind = "tell"       // at AUTH: 535 5.7.8, with the password in plain
 	Leaving   Kind = "421"        // and the connection closes

@@ -223,7 +223,7 @@ func (s *session) data() error {
 	kind, _ := s.server.due(Dot)
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
-		Refused: s.late || kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
+		Refused: s.late || kind == Temporary || kind == Permanent || kind == Barred || kind == Curt || kind == Leaving,
 	})
 	s.from, s.to = "", ""
 	if s.late {
@@ -252,6 +252,7 @@ func (s *session) say(line string) error {
 var refusals = map[Kind]string{
 	Temporary: "451 4.3.0 not now, <recipient@secret.example>",
 	Permanent: "554 5.1.1 never, <recipient@secret.example>",
+	Curt:      "550 go away, <recipient@secret.example>",
 	Barred:    "554 5.7.1 not from you to <recipient@secret.example>",
 	Garbage:   "HTTP/1.1 200 OK",
 }
