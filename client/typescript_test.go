@@ -33,7 +33,7 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 		t.Error("client/ts/openapi.ts is not what openapi.yaml generates: run make types")
 	}
 	run(t, dir, nil, "npm", "run", "build")
-	run(t, dir, nil, "node_modules/.bin/tsc", "--project", "test")
+	run(t, dir, nil, "node_modules/.bin/vue-tsc", "--project", "test")
 
 	run(t, dir, nil, "npm", "pack", "--ignore-scripts")
 	installed := t.TempDir()
