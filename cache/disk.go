@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/dgraph-io/ristretto/v2"
 )
 
 // disk keeps all records in SQLite, with Ristretto in front to answer fast.
@@ -29,7 +27,7 @@ type disk struct {
 	log         *slog.Logger
 	dir         *directory
 	db          *database
-	hot         *ristretto.Cache[string, *remembered]
+	hot         *Recent[*remembered]
 	seed        maphash.Seed
 	generations [1 << 16]atomic.Uint32
 	shards      [1 << 10]shard
@@ -133,13 +131,7 @@ func (d *disk) open(o Options) (err error) {
 	if err := d.db.settle(found.damaged); err != nil {
 		return err
 	}
-	d.hot, err = ristretto.NewCache(&ristretto.Config[string, *remembered]{
-		NumCounters:        max(o.Bytes/64, 1024),
-		MaxCost:            o.Bytes,
-		BufferItems:        64,
-		IgnoreInternalCost: true,
-	})
-	if err != nil {
+	if d.hot, err = NewRecent[*remembered](o.Bytes); err != nil {
 		return err
 	}
 	// With a write in it, the log can be told from one that damage has emptied.
@@ -199,9 +191,6 @@ func (d *disk) current(ctx context.Context, key string) (record, *write, error) 
 	}
 	return r, nil, err
 }
-
-// remembering is what a record in Ristretto takes besides the bytes of its value.
-const remembering = 256
 
 func (d *disk) remember(key string, r record, generation uint32) {
 	d.hot.Set(key, &remembered{r, generation}, int64(len(r.value))+remembering)

@@ -25,6 +25,7 @@ type Step string
 const (
 	StepTake    Step = "take"
 	StepPeek    Step = "peek"
+	StepRecall  Step = "recall" // a peek that is answered only by a refusal that the home remembers
 	StepRelease Step = "release"
 	StepRecord  Step = "record"
 	StepReset   Step = "reset"
@@ -67,10 +68,11 @@ func (op Op) Apply(state []byte, now int64) (next []byte, r Reply) {
 
 // Reply is what came of an Op. With the pure algorithm it says all that a caller may ask.
 type Reply struct {
-	State    []byte // before the step; nil if there was none
-	Now      int64  // the home's clock
-	Done     bool   // the step was done, now or before
-	Degraded bool   // this node decided by its own records
+	State      []byte // before the step; nil if there was none
+	Now        int64  // the home's clock
+	Done       bool   // the step was done, now or before
+	Degraded   bool   // this node decided by its own records
+	Remembered bool   // the step is refused by a state that the home remembers; the store was not asked
 
 	verdict *Verdict // of a take that was decided in this process
 }

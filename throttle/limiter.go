@@ -75,6 +75,16 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Verdict, error) {
 	return v, nil
 }
 
+// Recall reports whether the home remembers that the next send is refused, and Peek's verdict if so. No
+// store is asked.
+func (l *Limiter) Recall(ctx context.Context, key string) (v Verdict, refused bool) {
+	r, err := l.do(ctx, key, StepRecall)
+	if err != nil || !r.Remembered {
+		return v, false
+	}
+	return l.Algorithm.Peek(r.State, r.Now), true
+}
+
 // Release refunds an admission whose send certainly never happened, and reports whether there was
 // one to refund. A Policy finds the admission by its id, so Release may be repeated. A counter takes
 // one off the count at its time: call Release once for each admission, and do not repeat it after an

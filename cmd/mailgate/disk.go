@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// openDisk opens the data directory, and makes it if it is missing.
-func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Store, error) {
-	options := cache.Options{Format: recordFormat, Sync: c.Sync, Bytes: int64(c.CacheBytes), Now: now, Log: log}
+// openDisk opens the data directory, with so much memory before it, and makes it if it is missing.
+func openDisk(c *config.Config, bytes int64, now func() int64, log *slog.Logger) (*cache.Store, error) {
+	options := cache.Options{Format: recordFormat, Sync: c.Sync, Bytes: bytes, Now: now, Log: log}
 	if c.DataDir == config.Memory {
 		return cache.Open(options)
 	}

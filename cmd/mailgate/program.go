@@ -100,7 +100,7 @@ func (p *program) useStore(o *api.Options) (err error) {
 			return p.config.Complain("secret", err.Error())
 		}
 	}
-	if o.Guesses, err = p.store.limiter("guesses", p.config.Guesses); err != nil {
+	if o.Guesses, err = p.store.limiter("guesses", p.config.Guesses, p.store.memory); err != nil {
 		return err
 	}
 	o.Codes, err = verify.New(verify.Options{

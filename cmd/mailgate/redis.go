@@ -69,7 +69,7 @@ func (s *store) metrics() []prometheus.Collector {
 		all = append(all, diskMetrics(s.own)...)
 	}
 	if s.redis != nil {
-		all = append(all, s.spare)
+		all = append(all, s.spare, decisions("memory", s.memory.Refusals), decisions("store", s.memory.Asked))
 	}
 	if s.standby == nil {
 		return all
@@ -93,6 +93,14 @@ func (s *store) metrics() []prometheus.Collector {
 	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
 		func(s standby.State) uint64 { return s.Unrecorded })
 	return all
+}
+
+// decisions is a metric of those that come from memory, or from the store.
+func decisions(from string, count func() uint64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "mailgate_decisions_total", ConstLabels: prometheus.Labels{"from": from},
+		Help: "Decisions of rules, actions and guesses: refusals from this node's memory, and answers of Redis.",
+	}, func() float64 { return float64(count()) })
 }
 
 func oneIf(is bool) float64 {

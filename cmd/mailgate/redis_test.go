@@ -97,7 +97,7 @@ func permitted(t *testing.T, prefix string) string {
 	if found == nil {
 		t.Fatal("docs/redis.md does not say what a user of Redis has to be allowed")
 	}
-	return strings.NewReplacer(`\|`, "|", "~mailgate:", "~"+prefix+":").Replace(found[1])
+	return strings.NewReplacer(`\|`, "|", "~mailgate:", "~"+prefix+":", "&mailgate:", "&"+prefix+":").Replace(found[1])
 }
 
 // Two deployments share a Redis and no record in it, though they have one secret. Each has a user
@@ -162,7 +162,7 @@ func TestRedis_RecordsOfAnotherFormat_NotServed(t *testing.T) {
 		t.Errorf("on record is the format %d, %v", format, err)
 	}
 	redis.Client().Set(context.Background(), "mailgate:format", recordFormat+1, 0)
-	says := "have another format: 2, and this program reads 1; run the version of mailgate that wrote them"
+	says := "have another format: 3, and this program reads 2; run the version of mailgate that wrote them"
 	does(t, besideRedis(t, redis, relay.URL()), exitMisusage, says, "serve")
 	startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_PREFIX=another"))
 }

@@ -55,6 +55,9 @@ func (p *program) reload() {
 		return
 	}
 	p.server.Reload(live)
+	if p.store.memory != nil {
+		p.store.memory.Forget()
+	}
 	before := p.content
 	p.content = next
 	p.reloads.inForce(next.rules)

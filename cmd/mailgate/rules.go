@@ -53,7 +53,11 @@ func newIdentity(c *config.Config) (address.Identity, error) {
 func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
-		limiter, err := s.limiter(ruleTable(r), r.Algorithm)
+		memory := s.memory
+		if r.Resends != nil { // two limits decide about its records
+			memory = nil
+		}
+		limiter, err := s.limiter(ruleTable(r), r.Algorithm, memory)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +75,7 @@ func ruleTable(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(
 func (s *store) actions(file rulefile.File) (map[string]*throttle.Limiter, error) {
 	all := map[string]*throttle.Limiter{}
 	for _, a := range file.Actions {
-		limiter, err := s.limiter("action-"+a.Name, a.Algorithm)
+		limiter, err := s.limiter("action-"+a.Name, a.Algorithm, s.memory)
 		if err != nil {
 			return nil, err
 		}

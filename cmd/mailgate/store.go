@@ -21,9 +21,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// recordFormat is the version of what all records hold and of how their keys are made, on disk and
-// in Redis. A change of either counts it up: programs of two formats do not use the same records.
-const recordFormat = 1
+// recordFormat is the version of what all records hold, of how their keys are made, on disk and in
+// Redis, and of what nodes announce to each other. A change counts it up: programs of two formats do
+// not use the same records.
+const recordFormat = 2
 
 // A store is where all records are: on this machine, in Redis, or in Redis with the node's own
 // beside them for an outage.
@@ -31,6 +32,7 @@ type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
 	onDisk  bool                  // own is a data directory
 	redis   redis.UniversalClient // nil on one machine
+	memory  *cluster.Memory       // of refusals by Redis; nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
 	confirm int                   // replicas that must confirm a send
@@ -61,14 +63,18 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		clock = standby.NewClock()
 		ownNow = clock.Now
 	}
+	own, refusals := shareCache(c)
 	if c.UsesDataDir() {
-		if s.own, err = openDisk(c, ownNow, log); err != nil {
+		if s.own, err = openDisk(c, own, ownNow, log); err != nil {
 			return nil, err
 		}
 		s.onDisk = c.DataDir != config.Memory
 	}
 	if c.RedisURL != "" {
 		if s.redis, err = openRedis(ctx, c, log); err != nil {
+			return nil, errors.Join(err, s.close(ctx))
+		}
+		if s.memory, err = cluster.NewMemory(s.redis, s.prefix, refusals); err != nil {
 			return nil, errors.Join(err, s.close(ctx))
 		}
 	}
@@ -83,13 +89,25 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 	return s, nil
 }
 
+// shareCache divides the setting between the records on disk and the refusals by Redis.
+func shareCache(c *config.Config) (own, refusals int64) {
+	all := int64(c.CacheBytes)
+	switch {
+	case c.RedisURL == "":
+		return all, 0
+	case !c.UsesDataDir():
+		return 0, all
+	}
+	return all - all/2, all / 2
+}
+
 // limiter counts by an algorithm. Limiters of one name share their records if their algorithms
-// have one form.
-func (s *store) limiter(name string, a throttle.Algorithm) (*throttle.Limiter, error) {
+// have one form. With a memory its refusals are remembered.
+func (s *store) limiter(name string, a throttle.Algorithm, m *cluster.Memory) (*throttle.Limiter, error) {
 	if s.redis == nil {
 		return local.New(s.own.Table(name), a), nil
 	}
-	shared, err := cluster.New(s.redis, s.prefix+":"+name, a)
+	shared, err := cluster.NewWithMemory(s.redis, s.prefix+":"+name, a, m)
 	if err != nil {
 		return nil, fmt.Errorf("counting %s: %w", name, err)
 	}
@@ -184,6 +202,9 @@ func (s *store) close(ctx context.Context) (err error) {
 	s.checking.Wait()
 	if s.standby != nil {
 		s.standby.Close(ctx)
+	}
+	if s.memory != nil {
+		s.memory.Close()
 	}
 	if s.own != nil {
 		err = s.own.Close() // before Redis, which may hang

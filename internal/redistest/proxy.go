@@ -21,8 +21,8 @@ type FaultyProxy struct {
 	mu    sync.Mutex
 	fault fault
 	left  int    // how many more replies to lose
-	lost  int    // how many were lost so far
-	word  []byte // part of the commands whose replies are lost, in lower case
+	lost  int    // how many replies and messages were lost so far
+	word  []byte // part of what is lost, or of the commands whose replies are, in lower case
 	links map[*link]bool
 	sent  []byte // all that clients sent, in lower case
 }
@@ -35,6 +35,7 @@ const (
 	drop          // the next replies are lost
 	swallow       // everything is, and connections stay open
 	refuse        // connections are reset
+	censor        // what the server sends is lost if it contains the word
 )
 
 // link is a connection of a client, and the one to the server behind it.
@@ -82,7 +83,10 @@ func (p *FaultyProxy) CutReplies(n int, word string) { p.set(cut, n, word) }
 // its timeout.
 func (p *FaultyProxy) DropReplies(n int, word string) { p.set(drop, n, word) }
 
-// Lost returns how many replies CutReplies and DropReplies have lost so far.
+// DropMessages loses what the server sends with the word in it, such as messages of a channel.
+func (p *FaultyProxy) DropMessages(word string) { p.set(censor, 0, word) }
+
+// Lost returns how many replies and messages were lost so far.
 func (p *FaultyProxy) Lost() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +143,7 @@ func (p *FaultyProxy) serve(client *net.TCPConn) {
 		l.reset()
 	}
 	p.mu.Unlock()
-	go p.carry(l.server, l.client, func([]byte) bool { return p.passesReply(l) })
+	go p.carry(l.server, l.client, func(b []byte) bool { return p.passesReply(l, b) })
 	p.carry(l.client, l.server, func(b []byte) bool { return p.passesCommand(l, b) })
 	p.mu.Lock()
 	delete(p.links, l)
@@ -177,7 +181,7 @@ func (p *FaultyProxy) passesCommand(l *link, sent []byte) bool {
 	return !l.silent
 }
 
-func (p *FaultyProxy) passesReply(l *link) bool {
+func (p *FaultyProxy) passesReply(l *link, sent []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	lost := l.loses
@@ -185,6 +189,10 @@ func (p *FaultyProxy) passesReply(l *link) bool {
 		l.reset()
 	}
 	l.loses = none
+	if p.fault == censor && bytes.Contains(bytes.ToLower(sent), p.word) {
+		p.lost++
+		return false
+	}
 	l.silent = l.silent || p.fault == swallow
 	return lost == none && !l.silent
 }

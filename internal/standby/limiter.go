@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -27,16 +28,23 @@ func (s *Standby) Limiter(name string, shared, own *throttle.Limiter) *throttle.
 // may have charged the id before the node refused it alone. A release that Redis does not answer is
 // synced later, if that may be repeated; it is then done, perhaps by another node.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+	if op.Step == throttle.StepRecall {
+		return h.recall(ctx, key, op)
+	}
 	unheard := false // Redis may have done it
-	err = h.decide(ctx, key, op.Repeatable(), func() (err error) {
-		if r, err = h.shared.Home.Do(ctx, key, op); err != nil {
+	err = h.decide(ctx, key, op.Repeatable(), func() (answered bool, err error) {
+		r, err = h.shared.Home.Do(ctx, key, op)
+		switch {
+		case err != nil:
 			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
-			return err
+			return false, err
+		case r.Remembered:
+			return false, nil
 		}
 		unheard = false
 		h.o.Clock.heard(r.Now)
 		h.copy(key, op, r)
-		return nil
+		return true, nil
 	}, func(ctx context.Context) (err error) {
 		r, err = h.alone(ctx, key, op)
 		return err
@@ -52,6 +60,14 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 		r.Done = r.Done || op.By.Exact()
 	}
 	return r, err
+}
+
+// recall asks the memory of what Redis refused, unless this node knows more than Redis.
+func (h *home) recall(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
+	if h.journal.has(h.keyOf(key)) || h.prober.MasterOf(key).State() == prober.Away {
+		return r, nil
+	}
+	return h.shared.Home.Do(ctx, key, op)
 }
 
 // copy mirrors what Redis has done.

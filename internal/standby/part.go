@@ -31,10 +31,11 @@ var (
 
 func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 
-// decide calls together, in which Redis decides about a key, or alone while the master is away.
+// decide calls together, in which Redis decides about a key, or alone while the master is away. Together
+// reports whether Redis has answered.
 // It calls alone with the record's lock held. Where Redis may have carried out the call, it is decided
 // alone only if it is repeatable.
-func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() error, alone func(ctx context.Context) error) error {
+func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() (answered bool, err error), alone func(ctx context.Context) error) error {
 	const tries = 4
 	for range tries {
 		if err := ctx.Err(); err != nil {
@@ -84,7 +85,7 @@ func (p *part) locked(ctx context.Context, key string, do func(context.Context) 
 	return do(ctx)
 }
 
-func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() error) error {
+func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() (answered bool, err error)) error {
 	k := p.keyOf(key)
 	if p.journal.has(k) {
 		if err := p.settle(ctx, m, key); err == errAgain {
@@ -101,7 +102,8 @@ func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string,
 	if p.journal.has(k) || m.State() == prober.Away {
 		return errAgain
 	}
-	if err = together(); err == nil {
+	answered, err := together()
+	if answered {
 		m.Heard()
 	}
 	return err

@@ -31,6 +31,7 @@ type home struct {
 	prefix  string // of all keys: the caller's and the form of the states
 	timeout time.Duration
 	clocks  clocks
+	memory  *Memory // nil: every step asks Redis
 }
 
 // New returns a limiter whose records are under a prefix, such as "myapp", in keys such as
@@ -40,9 +41,18 @@ type home struct {
 // The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
 // off. The algorithm must be one of package throttle.
 func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*throttle.Limiter, error) {
+	return NewWithMemory(client, prefix, a, nil)
+}
+
+// NewWithMemory is New for a limiter whose refusals are remembered. Its With may not be used, as only one
+// limit may decide about a record; the steps of a LeakyBucket are not remembered.
+func NewWithMemory(client redis.UniversalClient, prefix string, a throttle.Algorithm, m *Memory) (*throttle.Limiter, error) {
 	h, err := newHome(client, prefix, a)
 	if err != nil {
 		return nil, fmt.Errorf("a limiter in Redis: %w", err)
+	}
+	if !a.Queues() {
+		h.memory = m
 	}
 	return throttle.New(a, h), nil
 }
@@ -58,7 +68,7 @@ func newHome(client redis.UniversalClient, prefix string, a throttle.Algorithm) 
 	if _, _, err := scriptOf(a); err != nil {
 		return nil, err
 	}
-	return &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout, clocks: clocks{client: client}}, nil
+	return &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout, clocks: clocks{client: client, since: sinceBegan}}, nil
 }
 
 // timeoutOf returns how long a call of the client waits for a reply.

@@ -104,18 +104,34 @@ func wrote(answer any) bool {
 	return err == nil && r.did()
 }
 
-// Do implements throttle.Home. If Redis says that the call's time is over while the caller still
+// Do implements throttle.Home.
+func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	key = h.prefix + key + "}"
+	ask := func(ctx context.Context) (throttle.Reply, error) { return h.ask(ctx, key, op) }
+	switch {
+	case h.memory != nil:
+		return h.memory.do(ctx, key, op, &h.clocks, ask)
+	case op.Step == throttle.StepRecall:
+		return throttle.Reply{}, nil
+	}
+	return ask(ctx)
+}
+
+// ask has the server take a step. If it says that the call's time is over while the caller still
 // waits, the server or its clock has changed: the step is taken once more, by the clock that has just
 // been learnt.
-func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+func (h *home) ask(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
 	script, params, err := scriptOf(op.By)
 	if err != nil {
 		return throttle.Reply{}, err
 	}
-	ctx, key = redisx.Call(ctx), h.prefix+key+"}"
+	ctx = redisx.Call(ctx)
 	for range 2 {
-		sent := sinceBegan()
-		args := []any{string(op.Step), encode(op.All), h.notAfter(ctx, op.Step, sent, h.clocks.of(key).Load()), params}
+		sent := h.clocks.since()
+		args := []any{string(op.Step), encode(op.All), h.notAfter(ctx, key, op.Step), params}
+		if h.memory != nil {
+			args = append(args, h.memory.channel)
+		}
 		answer, err := script.Run(ctx, h.client, key, args...)
 		if err != nil {
 			return throttle.Reply{}, unchanged(err)
@@ -124,7 +140,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 		if err != nil {
 			return throttle.Reply{}, err
 		}
-		h.clocks.of(key).Store(r.now - sent) // not too little, as the clock was read after it was sent
+		h.clocks.of(h.clocks.masterOf(key)).heard(r.now, sent, h.clocks.since())
 		if r.done != tooLate {
 			return throttle.Reply{State: r.state, Now: r.now, Done: r.did()}, nil
 		}
@@ -137,15 +153,16 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 
 // notAfter returns the server's time after which no caller waits for the answer, empty if that
 // is not known. A release is right however late it is made.
-func (h *home) notAfter(ctx context.Context, step throttle.Step, sent, ahead int64) string {
+func (h *home) notAfter(ctx context.Context, key string, step throttle.Step) string {
+	now, known := h.clocks.of(h.clocks.masterOf(key)).latest(h.clocks.since())
 	wait := h.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
-	if ahead == 0 || wait <= 0 || step == throttle.StepRelease {
+	if !known || wait <= 0 || step == throttle.StepRelease {
 		return ""
 	}
-	return strconv.FormatInt(sent+ahead+wait.Milliseconds(), 10)
+	return strconv.FormatInt(now+wait.Milliseconds(), 10)
 }
 
 // encode writes admissions as the scripts read them.

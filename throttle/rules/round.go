@@ -65,6 +65,41 @@ func (s *Set) stage(r *Rule) int {
 	return stageCounters
 }
 
+// look decides without charging. If the homes remember that rules refuse, the others are not asked.
+func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
+	var err error
+	if known := s.recall(ctx, round); refused(known) {
+		round = known
+		err = s.ask(round, func(q *question) {
+			if q.verdict.Tiers == nil {
+				q.peek(ctx)
+			}
+		})
+	} else {
+		err = s.peekAll(ctx, round)
+	}
+	if err != nil {
+		return Decision{}, err
+	}
+	return decide(round), nil
+}
+
+// recall returns the rules of a round that are remembered to refuse, and the mailbox rule, whose verdict
+// is in every decision.
+func (s *Set) recall(ctx context.Context, round []question) (known []question) {
+	if !s.remote {
+		return nil
+	}
+	for _, q := range round {
+		v, refuses := q.limiter.Recall(ctx, q.key)
+		if v.Allowed = !refuses; refuses || q.rule.Name == MailboxRule {
+			q.verdict = v
+			known = append(known, q)
+		}
+	}
+	return known
+}
+
 // peekAll asks a round without charging. A mailbox that has an email on record is then asked
 // about as a resend.
 func (s *Set) peekAll(ctx context.Context, round []question) error {

@@ -98,11 +98,8 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	}
 	round := s.questions(send)
 	if len(round) > 1 || s.reserve {
-		if err := s.peekAll(ctx, round); err != nil {
-			return Decision{}, err
-		}
-		if d := decide(round); !d.Allowed {
-			return d, nil
+		if d, err := s.look(ctx, round); err != nil || !d.Allowed {
+			return d, err
 		}
 	}
 	err := s.charge(ctx, round, id)
@@ -126,11 +123,7 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	if err := check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	round := s.questions(send)
-	if err := s.peekAll(ctx, round); err != nil {
-		return Decision{}, err
-	}
-	return decide(round), nil
+	return s.look(ctx, s.questions(send))
 }
 
 // Release refunds charges because the email certainly never left. It returns those that failed and

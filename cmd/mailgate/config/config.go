@@ -47,7 +47,7 @@ type Config struct {
 
 	DataDir    string `group:"Records on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the records, or :memory:. With redis-url it is used only if set, for the records of this node during an outage of Redis."`
 	Sync       bool   `group:"Records on disk:" name:"sync" default:"false" help:"Flush each send to the drive, to survive a power cut."`
-	CacheBytes Bytes  `group:"Records on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536,lte=1099511627776" help:"Memory for recently used records. The others are read from disk. With :memory: it is the limit for all records. Bytes, or with KiB, MiB, GiB."`
+	CacheBytes Bytes  `group:"Records on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536,lte=1099511627776" help:"Memory for recently used records. The others are read from disk. With Redis half of it, or all without data-dir, remembers refusals. With :memory: it is the limit for all records. Bytes, or with KiB, MiB, GiB."`
 
 	RedisURL      RedisURL      `group:"Records in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that several nodes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
 	RedisPrefix   string        `group:"Records in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`

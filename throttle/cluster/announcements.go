@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	beat      = "\x00" // begins a heartbeat; all other messages are keys
+	beatEvery = 100 * time.Millisecond
+	maxSilent = 200 * time.Millisecond // since the last heartbeat that came back
+)
+
+// listen forgets the keys that are announced, and everything where announcements may have been lost.
+func (m *Memory) listen() {
+	for m.work.Err() == nil {
+		m.subscribe()
+		m.Forget()
+		select {
+		case <-time.After(beatEvery):
+		case <-m.work.Done():
+		}
+	}
+}
+
+// subscribe listens until nothing has come for a second, though heartbeats are sent.
+func (m *Memory) subscribe() {
+	channel := m.client.Subscribe(m.work, m.channel)
+	defer channel.Close()
+	defer context.AfterFunc(m.work, func() { _ = channel.Close() })()
+	for m.work.Err() == nil {
+		received, err := channel.ReceiveTimeout(m.work, time.Second)
+		if err != nil {
+			return
+		}
+		switch received := received.(type) {
+		case *redis.Subscription: // also after the library has connected again
+			m.Forget()
+		case *redis.Message:
+			m.hear(received.Payload)
+		}
+	}
+}
+
+// hear takes a message. A server sends messages in order: when a heartbeat arrives, so have all
+// announcements of its master that are older.
+func (m *Memory) hear(text string) {
+	if !strings.HasPrefix(text, beat) {
+		m.forget(text)
+		return
+	}
+	own, isOwn := strings.CutPrefix(text, m.node)
+	at, address, _ := strings.Cut(own, " ")
+	if sent, err := strconv.ParseInt(at, 10, 64); isOwn && err == nil {
+		m.heard.Store(address, sent)
+	}
+}
+
+// hears reports whether announcements of a master arrive.
+func (m *Memory) hears(address string) bool {
+	sent, ever := m.heard.Load(address)
+	return ever && sinceBegan()-sent.(int64) <= maxSilent.Microseconds()
+}
+
+// beat sends heartbeats through each master.
+func (m *Memory) beat() {
+	again := time.NewTicker(beatEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+		case <-m.work.Done():
+			return
+		}
+		masters, _ := redisx.Masters(m.work, m.client)
+		for _, master := range masters {
+			m.background.Go(func() { m.beatThrough(master) }) // one that hangs does not hold up the others
+		}
+	}
+}
+
+// beatThrough sends a heartbeat, unless that takes so long that it is worth nothing.
+func (m *Memory) beatThrough(master *redis.Client) {
+	ctx, cancel := context.WithTimeout(m.work, maxSilent)
+	defer cancel()
+	address := ""
+	if _, cluster := m.client.(*redis.ClusterClient); cluster {
+		address = master.Options().Addr
+	}
+	_ = master.Publish(ctx, m.channel, m.node+strconv.FormatInt(sinceBegan(), 10)+" "+address).Err()
+}
