@@ -119,21 +119,21 @@ func (c *client) data2(t *testing.T, text, want string) {
 }
 
 // Beside other recipients the email is sent alone later, and those after it wait as well.
-func TestLostReply_BesideOthers_452(t *testing.T) {
+func TestLostReply_BesideOthers_Deferred(t *testing.T) {
 	t.Parallel()
 	r := start(t, setup{})
 	r.loses(letter)
 	c := r.signedIn()
 	c.to(bob)
-	c.says("RCPT TO:<"+alice+">", "452 4.5.3")
-	c.says("RCPT TO:<carol@example.com>", "452 4.5.3")
+	c.says("RCPT TO:<"+alice+">", "451 4.5.3")
+	c.says("RCPT TO:<carol@example.com>", "451 4.5.3")
 	c.data(letter, "250")
 	if to := r.relay.Mails()[1].To; to != bob {
 		t.Errorf("it went to %s", to)
 	}
 	c = r.signedIn()
 	c.to(alice)
-	c.says("RCPT TO:<"+bob+">", "452 4.5.3")
+	c.says("RCPT TO:<"+bob+">", "451 4.5.3")
 	c.data(letter, "250")
 	r.sent(2)
 }

@@ -37,7 +37,7 @@ var (
 	notSevenBit   = reply(554, 5, 6, 3, "no relay takes octets above 127; encode the text as quoted-printable or base64")
 	notConfirmed  = reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
 	inProgress    = reply(451, 4, 3, 2, "an earlier email to this mailbox is still being sent")
-	alone         = reply(452, 4, 5, 3, "the reply to the last email to this mailbox may be lost; send to it alone")
+	alone         = reply(451, 4, 5, 3, "the reply to the last email to this mailbox may be lost; send to it alone")
 	tooSlow       = reply(421, 4, 4, 2, "too slow; the connection is closed")
 )
 

@@ -50,7 +50,7 @@ var smtpClients = []smtpClient{
 		refused: "(CODE, b'CLASS" + aLimit, goesOn: true, after: "(554, b'5.1.1 <MAILBOX>: never"},
 	// It closes the connection without QUIT, so the reply to its last email may be lost.
 	{name: "nodemailer", long: true, needs: []string{"/usr/share/nodejs/nodemailer/package.json"}, run: []string{"node", "nodemailer.cjs"},
-		refused: whole, goesOn: true, ofTwo: "452 4.5.3 the reply to the last email to this mailbox may be lost; send to it alone", after: never},
+		refused: whole, goesOn: true, ofTwo: "451 4.5.3 the reply to the last email to this mailbox may be lost; send to it alone", after: never},
 	{name: "PHPMailer", long: true, needs: []string{"php", "/usr/share/php/libphp-phpmailer/autoload.php"}, run: []string{"php", "phpmailer.php"},
 		refused: "recipients failed: MAILBOX: " + aLimit[5:], goesOn: true, ofTwo: "recipients failed: MAILBOX: " + aLimit[5:], after: "detail:<MAILBOX>: never"},
 	{name: "Symfony", long: true, needs: []string{"php", "/usr/share/php/Symfony/Component/Mailer/autoload.php"}, run: []string{"php", "symfony.php"},
@@ -72,7 +72,7 @@ const gone = "gone.example"
 func TestSMTPClients_RefusedDeferredOneOfTwo_ToldAndChargedExactly(t *testing.T) {
 	relay, url := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "@" + gone})
 	const late = "late-" + secret
-	p := startServer(t, settingsFor(url, inMemory, "MAILGATE_API_KEYS=app:"+apiKey+",late:"+late, "MAILGATE_TIERS=hour=1/1h",
+	p := startServer(t, settingsFor(url, inMemory, "MAILGATE_API_KEYS=app:"+apiKey+",late:"+late, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0",
 		"MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_SUBMISSION_DEFER=late"))
 	door := p.awaitLine(t, "serving", "smtp_address")
 	ops := newClient(t, p.URL, adminKey)

@@ -45,6 +45,9 @@ type Options struct {
 	LoginOnly bool
 	// Refuse is what the server refuses.
 	Refuse []Refusal
+	// SmartHost is the server, with user and password, that gets all email but that to acme.example,
+	// such as bounces.
+	SmartHost *url.URL
 }
 
 // Refusal makes the server refuse a domain at one step.
@@ -123,12 +126,17 @@ var eximConf string
 // prepare writes all files that the server needs.
 func (s *Server) prepare(t testing.TB, program string, options Options, port, securePort int) error {
 	uid, gid := account()
+	password := ""
+	if options.SmartHost != nil {
+		password, _ = options.SmartHost.User.Password()
+	}
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	var config bytes.Buffer
 	form := template.Must(template.New("exim.conf").Delims("[[", "]]").Parse(eximConf))
 	if err := form.Execute(&config, map[string]any{
 		"Dir": s.dir, "UID": uid, "GID": gid, "Host": "relay.mailtest.example", "Port": port, "SecurePort": securePort,
 		"User": encode(s.User), "Password": encode(s.Password), "LoginOnly": options.LoginOnly, "Refuse": options.Refuse,
+		"SmartHost": options.SmartHost, "SmartPassword": password,
 	}); err != nil {
 		return err
 	}
@@ -181,12 +189,8 @@ func (s *Server) launch(t testing.TB) {
 		t.Fatalf("cannot open a file for what a mail server says: %v", err)
 	}
 	defer words.Close() // the child has its own by then
-	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, words, words
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if uid, gid := account(); os.Getuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
+	cmd := s.command("-bdf")
+	cmd.Stdout, cmd.Stderr = words, words
 	if s.ended, err = servertest.StartProcess(cmd); err != nil {
 		t.Fatalf("cannot start exim4: %v", err)
 	}
@@ -194,6 +198,44 @@ func (s *Server) launch(t testing.TB) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that the group has ended
 		<-s.ended
 	})
+}
+
+// command is one of the program, as the server's user, in a group of its own.
+func (s *Server) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.dir, "exim"), append([]string{"-C", filepath.Join(s.dir, "exim.conf")}, args...)...)
+	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Setpgid: true}
+	if uid, gid := account(); os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	return cmd
+}
+
+// Submit gives the server an email, as programs of its machine do, and returns when it was tried once.
+func (s *Server) Submit(t testing.TB, from, text string, to ...string) {
+	t.Helper()
+	cmd := s.command(append([]string{"-odf", "-f", from}, to...)...)
+	cmd.Stdin = strings.NewReader(text)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("submitting an email: %v: %s", err, said)
+	}
+}
+
+// RunQueue has the server try once what is queued, whenever that is due.
+func (s *Server) RunQueue(t testing.TB) {
+	t.Helper()
+	if said, err := s.command("-qff").CombinedOutput(); err != nil {
+		t.Fatalf("running the queue: %v: %s", err, said)
+	}
+}
+
+// Queued is how many emails are queued.
+func (s *Server) Queued(t testing.TB) int {
+	t.Helper()
+	heads, err := filepath.Glob(filepath.Join(s.dir, "spool", "input", "*-H"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(heads)
 }
 
 func greets(addr string) error {
