@@ -96,7 +96,7 @@ func newRig(t testing.TB, with setup) *rig {
 // connect makes the client. The server is shut down before what it works with is closed.
 func (r *rig) connect() {
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
-	r.client = &http.Client{Transport: recorder{r.t, transport}, Timeout: 30 * time.Second}
+	r.client = &http.Client{Transport: recorder{r.t, transport}, Timeout: 2 * time.Minute}
 	r.t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		r.shutdown()
