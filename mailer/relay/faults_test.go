@@ -86,7 +86,7 @@ func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 				if !ok || script.HoldBack && (step != fault.RCPT || kind == fault.Endless || kind == fault.LongLine) {
 					continue // what never ends cannot be held back
 				}
-				script.DripEvery = 200 * time.Millisecond
+				script.DripEvery = ample / 4
 				t.Run(fmt.Sprintf("%s/%s/%s", step, kind, name), func(t *testing.T) {
 					t.Parallel()
 					suffer(t, script, want)

@@ -24,7 +24,7 @@ const (
 	patience = 250 * time.Millisecond
 	// ample is one that runs out in the trouble alone: what must go well before, goes under
 	// it, too.
-	ample = 800 * time.Millisecond
+	ample = 3 * time.Second
 	// hanging is when a send that should have ended is declared stuck.
 	hanging = 20 * time.Second
 )
