@@ -29,7 +29,7 @@ type kind struct {
 }
 
 // kinds are all of them, those first that take longest.
-var kinds = slices.Concat(redisKinds, relayKinds(), processKinds, overloadKinds)
+var kinds = slices.Concat(redisKinds, memoryKinds, relayKinds(), processKinds, overloadKinds)
 
 // healthyWithin is how soon after the repair all nodes must be healthy.
 const healthyWithin = 5 * time.Second

@@ -185,12 +185,12 @@ func (l *load) act(n *node) {
 // subject is the n-th subject of the action.
 func (l *load) subject(n int) string { return fmt.Sprintf("%ss%d", l.token, n) }
 
-// takeBack returns a take that was not given back yet.
+// takeBack returns a take of the load that was not given back yet.
 func (l *load) takeBack() (one judge.Call, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for ; l.takes < len(l.calls); l.takes++ {
-		if one := l.calls[l.takes]; one.For == judge.Take && one.Status == 200 {
+		if one := l.calls[l.takes]; one.For == judge.Take && one.Status == 200 && strings.HasPrefix(one.Subject, l.token+"s") {
 			l.takes++
 			return one, true
 		}

@@ -19,7 +19,8 @@ func (c *checker) waits() {
 }
 
 // explained reports whether calls may have filled the tier that a denied one has to wait for,
-// of which the first leaves when the wait ends.
+// of which the first leaves when the wait ends. A take that was refunded a moment before may be one of
+// them, as another node may remember it.
 func (c *checker) explained(denied *Call) bool {
 	tiers, calls := c.countedWith(denied)
 	for _, tier := range tiers {
@@ -29,7 +30,7 @@ func (c *checker) explained(denied *Call) bool {
 		began, first, all := denied.Clock+denied.Wait-tier.Window.Milliseconds(), false, 0
 		for _, call := range calls {
 			mayCount := call != denied && (call.mayCount() || c.mayBeUnheard(call, denied)) &&
-				(!c.isBack(call, denied.Span.From) || c.mayBeUnseen(call.Subject))
+				(!c.isBack(call, denied.Span.From-c.remembered(denied)) || c.mayBeUnseen(call.Subject))
 			if !mayCount || call.Span.From > denied.Span.To || call.Span.To+drift < began {
 				continue
 			}
@@ -41,6 +42,16 @@ func (c *checker) explained(denied *Call) bool {
 		}
 	}
 	return false
+}
+
+// remembered returns for how many milliseconds after a refund a node may refuse by what it remembers: more
+// where announcements may be lost or the machine is late.
+func (c *checker) remembered(denied *Call) int64 {
+	const announced, lost = 50, 1000
+	if c.Strained || !c.Terms.Quiet && c.faultIn(Span{denied.Span.From - lost, denied.Span.To}) {
+		return lost
+	}
+	return announced
 }
 
 // mayBeUnheard reports whether a call that was refused may count at the moment of another: the

@@ -6,11 +6,15 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// deniedTake plants a denial of "visitor" that is for a take of this moment.
-func deniedTake(run *judge.Run, took int64) {
-	const at = end + 60
+// deniedTake plants a denial of "visitor" at a moment, for a take of another.
+func deniedTake(run *judge.Run, at, took int64) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Take, Subject: "visitor", Span: judge.Span{From: at, To: at + 1},
 		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: took + run.Action.Window.Milliseconds() - at})
+}
+
+// refunded is the run without the take after the refund, which ended 40 ms after the fault.
+func refunded(run *judge.Run) {
+	run.Calls, run.Finals = append(run.Calls[:13], run.Calls[14:]...), run.Finals[:4]
 }
 
 // guessed plants a guess that is not looked at, for one of this moment.
@@ -44,10 +48,17 @@ func looked(run *judge.Run, subject string, at int64) *judge.Call {
 // The takes of "visitor" are the calls 10, 11 and 13; the second is given back by call 12.
 func TestJudge_PlantedWaits_IsFound(t *testing.T) {
 	finds(t, []planted{
-		{"a take that waits where there is room", func(r *judge.Run) {
-			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
-			r.Finals = r.Finals[:4]
-			deniedTake(r, end+15)
+		{"a take that waits where there is room", func(r *judge.Run) { refunded(r); deniedTake(r, end+1091, end+15) }, "waits"},
+		{"a take that waits for one just refunded", func(r *judge.Run) {
+			refunded(r)
+			r.Calls[12].Span = judge.Span{From: end + 1030, To: end + 1041}
+			deniedTake(r, end+1091, end+15)
+		}, ""},
+		{"a take that waits for one refunded in a fault", func(r *judge.Run) { refunded(r); deniedTake(r, end+91, end+15) }, ""},
+		{"a take that waits for one refunded in a fault that loses no announcement", func(r *judge.Run) {
+			refunded(r)
+			r.Terms.Quiet = true
+			deniedTake(r, end+91, end+15)
 		}, "waits"},
 		{"a guess too many", func(r *judge.Run) {
 			r.Calls[9].Right = false

@@ -139,14 +139,14 @@ func TestReset_AtAnotherNode_Forgotten(t *testing.T) {
 	}
 }
 
-// Of an announcement that is lost, the second that a state is used for is the bound. Keys have a brace, and
-// heartbeats have none.
+// Of an announcement that is lost, the second that a state is used for is the bound. Heartbeats
+// arrive.
 func TestReset_AnnouncementLost_ForgottenAfterASecond(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	other, _ := remembering(t, server.URL(), throttle.DefaultPolicy())
-	proxy.DropMessages("{")
+	proxy.DropMessages("tiers:{")
 	longest := refusedAfter(t, 2, proxy.URL(), other)
 	if longest < 300*time.Millisecond || longest > 1500*time.Millisecond {
 		t.Errorf("forgotten after %v", longest)
@@ -173,6 +173,25 @@ func TestTake_ChannelSilent_Asks(t *testing.T) {
 	})
 	proxy.Pass()
 	awaitMemory(t, l, m, mailbox)
+}
+
+// What Redis has lost is not refused for longer than a second, as after a failover.
+func TestPeek_RedisKilledAndEmpty_Forgotten(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	l, m := remembering(t, server.URL(), throttle.DefaultPolicy())
+	take(t, l, mailbox)
+	awaitMemory(t, l, m, mailbox)
+	server.Kill()
+	killed := time.Now()
+	server.Restart()
+	servertest.Eventually(t, "the key to be forgotten", func() bool {
+		v, err := l.Peek(ctx, mailbox)
+		if err == nil && !v.Allowed && time.Since(killed) > 1100*time.Millisecond {
+			t.Fatal("refused after more than a second")
+		}
+		return err == nil && v.Allowed
+	})
 }
 
 // After a change of the limits nothing is answered by what was kept before.
