@@ -30,6 +30,8 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
+require github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -13,6 +13,7 @@ type access int
 const (
 	open access = iota // no key is needed
 	applications
+	systems // genuine calls of hooks
 	operators
 )
 

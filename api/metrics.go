@@ -71,13 +71,16 @@ func newMetrics(o Options, connections func() int) *metrics {
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Open connections."}, func() float64 { return float64(connections()) })
 	o.Metrics.MustRegister(relayGauges(o.RelayStats))
-	m.fromZero()
+	m.fromZero(httpDoor)
+	for _, hook := range o.Hooks {
+		m.fromZero(hook.Name())
+	}
 	return m
 }
 
 // fromZero creates the series that alerts use: Prometheus sees no increase in one that begins with
 // its first count.
-func (m *metrics) fromZero() {
+func (m *metrics) fromZero(door string) {
 	for kind := range sendProblems {
 		m.sends.WithLabelValues(door, string(kind), "", "")
 	}
@@ -89,12 +92,14 @@ func (m *metrics) fromZero() {
 	}
 }
 
-// door names this one among those that count sends here.
-const door = "http"
+// httpDoor names this one among those that count sends here.
+const httpDoor = "http"
 
-func (m *metrics) sent(outcome string) { m.count(door, outcome, "", "") }
+func (m *metrics) sent(r *request, outcome string) { m.count(r.door, outcome, "", "") }
 
-func (m *metrics) denied(rule, limit string) { m.count(door, string(delivery.Limited), rule, limit) }
+func (m *metrics) denied(r *request, rule, limit string) {
+	m.count(r.door, string(delivery.Limited), rule, limit)
+}
 
 // count counts a send by what came of it. A denied one has the rule and the limit.
 func (m *metrics) count(door, outcome, rule, limit string) {

@@ -43,6 +43,9 @@ type Options struct {
 	// bound.
 	Countdowns *throttle.Limiter
 
+	// Hooks are further doors, with names that no API key has. It may be empty.
+	Hooks []Hook
+
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
 	// mailboxes and subjects in logs. Servers that share their records share it as well. 16
 	// bytes or more, impossible to guess.

@@ -144,7 +144,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 			return nil
 		}
 	}
-	r.problem, r.level, r.cause = p.kind.name, p.level(), p.cause
+	r.note(p)
 	c.Status(p.kind.status)
 	if p.kind == unauthorized {
 		set(c, "WWW-Authenticate", "Bearer")
@@ -159,6 +159,11 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	c.Response().Header.SetContentType(wire.ProblemType)
 	c.Response().SetBody(r.text)
 	return nil
+}
+
+// note notes a problem for the log.
+func (r *request) note(p *problem) {
+	r.problem, r.level, r.cause = p.kind.name, p.level(), p.cause
 }
 
 // denied returns the problem of a refusal.

@@ -30,6 +30,7 @@ type request struct {
 	shown     access // what the key that came with the request opens
 	shownName string
 	key       string // the name of the key that opened the route, empty if it needs none
+	door      string // in metrics
 
 	keyless bool       // it holds a part of Server.keyless
 	held    share.Held // of its caller
@@ -73,7 +74,7 @@ func (r *request) reports(of report.Report) *report.Report {
 // answer unless its handler says so: it is true for a moment, or for one caller.
 func (s *Server) begin(c *fiber.Ctx) *request {
 	r := requests.Get().(*request)
-	r.c, r.began, r.live = c, time.Now(), s.live.Load()
+	r.c, r.began, r.live, r.door = c, time.Now(), s.live.Load(), httpDoor
 	r.client = front.Client(c.Context(), s.with.TrustedProxies)
 	r.id = front.RequestID(c.Request().Header.Peek("X-Request-Id"))
 	c.Locals(localsKey{}, r)

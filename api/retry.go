@@ -23,7 +23,7 @@ func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, error) 
 	name := idempotency.Name{Caller: r.callerName(), Key: r.idempotencyKey}
 	attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", r.c.Request().Body()))
 	switch {
-	case gone != nil && isMismatch(err):
+	case gone != nil && kindOf(err) == delivery.Mismatch:
 		return nil, gone
 	case err != nil:
 		return nil, s.notSent(r, traits, err)
@@ -56,9 +56,12 @@ func onlyTemplate(wrong []fieldProblem) bool {
 	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
 }
 
-func isMismatch(err error) bool {
-	e, ok := errors.AsType[*delivery.Error](err)
-	return ok && e.Kind == delivery.Mismatch
+// kindOf returns the kind of an error of package delivery, or "".
+func kindOf(err error) delivery.Kind {
+	if e, ok := errors.AsType[*delivery.Error](err); ok {
+		return e.Kind
+	}
+	return ""
 }
 
 // readKey reads the request's Idempotency-Key, if it has one.
@@ -91,7 +94,7 @@ func answerOf(c *fiber.Ctx) idempotency.Answer {
 
 // replay answers a retry with the first answer.
 func (s *Server) replay(r *request, first *idempotency.Answer) {
-	s.metrics.sent(outcomeReplayed)
+	s.metrics.sent(r, outcomeReplayed)
 	r.replayed, r.problem = true, problemIn(first.Body)
 	for _, field := range first.Header {
 		set(r.c, field.Name, field.Value)

@@ -15,6 +15,10 @@ func (s *Server) routes(app *fiber.App) {
 	app.Post("/actions/:action/peek", handler(s, s.peekAction, backEnd, readAction)).Name("action-peek")
 	app.Post("/actions/:action/release", handler(s, s.releaseAction, backEnd, readAction)).Name("action-release")
 
+	for _, hook := range s.with.Hooks {
+		app.Post(hookPath(hook), s.answerHook(hook)).Name("hook-" + hook.Name())
+	}
+
 	app.Get("/admin/mailboxes/:email", handler(s, s.inspectMailbox, inspections, operator, s.readMailbox)).Name("admin-mailbox")
 	app.Post("/admin/mailboxes/:email/reset", handler(s, s.resetMailbox, inspections, operator, s.readMailbox, optionalBody)).Name("admin-reset")
 	app.Post("/admin/actions/:action/reset", handler(s, s.resetAction, inspections, operator, readAction)).Name("admin-action-reset")

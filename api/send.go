@@ -83,7 +83,7 @@ func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 		return s.keep(r, attempt, nil, s.notSent(r, traits, err))
 	}
 	s.noteResult(r, &result)
-	s.metrics.sent(outcomeSent)
+	s.metrics.sent(r, outcomeSent)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}
 	return s.keep(r, attempt, reported{answer, s.reportSend(r, traits, &result.Decision)}, nil)
 }
@@ -114,7 +114,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	}
 	s.noteResult(r, &e.Result)
 	if d := &e.Result.Decision; e.Kind == delivery.Limited {
-		s.metrics.denied(d.Rule, d.Verdict.Limit)
+		s.metrics.denied(r, d.Rule, d.Verdict.Limit)
 		return denied(s.reportSend(r, traits, d))
 	}
 	known := sendProblems[e.Kind]
@@ -125,7 +125,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
 	}
-	s.metrics.sent(string(e.Kind))
+	s.metrics.sent(r, string(e.Kind))
 	return p
 }
 
@@ -140,7 +140,7 @@ func (s *Server) noteResult(r *request, result *delivery.Result) {
 			s.with.Log.LogAttrs(r.ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
 			continue
 		}
-		s.metrics.shadows.WithLabelValues(door, refusal.Rule, refusal.Verdict.Limit).Inc()
+		s.metrics.shadows.WithLabelValues(r.door, refusal.Rule, refusal.Verdict.Limit).Inc()
 		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a shadow rule would have refused",
 			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", refusal.Verdict.RetryAt-refusal.Verdict.Now))...)
 	}

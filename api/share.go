@@ -24,6 +24,7 @@ func keylessShare(o Options) int64 {
 func (s *Server) share(c *fiber.Ctx) error {
 	r := requestOf(c)
 	s.identify(c, r)
+	s.identifyHook(c, r)
 	if r.shown == open && !s.takeKeyless(r) {
 		r.route, r.unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
@@ -49,11 +50,14 @@ func tooManyWithoutKey() *problem {
 // connections: a quarter, but enough for one busy back end where there are few.
 func RequestsPerKey(connections int) int { return max(1, connections/4, min(connections/2, 256)) }
 
-// newCallers makes one for each name of an application's keys.
-func newCallers(keys apikey.Keys, most int) map[string]*share.Caller {
+// newCallers makes one for each name of an application's keys, and for each hook.
+func newCallers(keys apikey.Keys, hooks []Hook, most int) map[string]*share.Caller {
 	all := map[string]*share.Caller{}
 	for _, name := range keys.Names() {
 		all[name] = share.NewCaller(most)
+	}
+	for _, hook := range hooks {
+		all[hook.Name()] = share.NewCaller(most)
 	}
 	return all
 }
@@ -72,20 +76,20 @@ func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
 		return nil
 	}
 	who := s.operators
-	if to == applications {
+	if to != operators {
 		who = s.callers[r.key]
 	}
 	if !r.held.Enter(r.ctx, who) {
-		return s.tooMany(c)
+		return s.tooMany(c, r)
 	}
 	return nil
 }
 
 // tooMany refuses a request of a caller. A send that is refused here does not come to where the
 // others are counted.
-func (s *Server) tooMany(c *fiber.Ctx) error {
-	if c.Route().Path == "/send-code" {
-		s.metrics.sent(string(delivery.Busy))
+func (s *Server) tooMany(c *fiber.Ctx, r *request) error {
+	if c.Route().Path == "/send-code" || r.door != httpDoor {
+		s.metrics.sent(r, string(delivery.Busy))
 	}
 	return &problem{kind: busy, retryAfter: soon,
 		detail: "Too many requests with this key are in progress. This one had no effect and was not charged."}

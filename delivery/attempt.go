@@ -110,12 +110,25 @@ func (a *Attempt) Finish(answer idempotency.Answer) {
 // Refuse ends an attempt whose request is not valid any more and frees its key. It returns the
 // refusal, or Storage if other nodes cannot be asked whether they sent the email.
 func (a *Attempt) Refuse(refusal error) error {
-	a.move(freed)
-	a.service.refunds.now(&refund{attempt: a})
+	a.Abandon()
 	if a.alone {
 		return &Error{Kind: Storage, Err: errAlone}
 	}
 	return refusal
+}
+
+// Abandon refunds an email that is not to leave, and frees its key. After Send it does nothing.
+func (a *Attempt) Abandon() {
+	undone := &refund{attempt: a}
+	switch a.state {
+	case charged:
+		undone = a.refund(Unavailable)
+	case begun:
+	default:
+		return
+	}
+	a.move(freed)
+	a.service.refunds.now(undone)
 }
 
 // handOver records that the email may leave from now on.

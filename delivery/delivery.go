@@ -73,7 +73,7 @@ const issued = "000000"
 // unknown.
 func (s *Service) Check(q Send) []*message.Error {
 	mail := q.Mail
-	if mail.Code == "" {
+	if mail.Code == "" && !q.Linked {
 		mail.Code, mail.ExpiresInMS = issued, s.o.Codes.Lifetime()
 	}
 	return q.Composer.Check(mail)

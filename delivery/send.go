@@ -1,7 +1,9 @@
 package delivery
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -18,7 +20,9 @@ type Send struct {
 	// Mail needs neither ID nor NowMS. Without a Code one is issued.
 	Mail    message.Request
 	Purpose string     // of a code that is issued
+	Linked  bool       // the email has a link and no code, so none is issued
 	Traits  rules.Send // what the rules count by
+	By      time.Time  // when the email must be on its way, if it is to leave at all; zero for the attempt's end
 	// Decided, if not nil, frees a resource that the send does not need while it waits for a
 	// queue or a relay. It may be called more than once.
 	Decided func()
@@ -32,13 +36,22 @@ type Result struct {
 	Decision  rules.Decision
 }
 
-// Send sends the email. The error is an *Error.
+// Charge charges the email, for callers that charge several before they send one. The error is an *Error.
+// Send or Abandon follows.
+func (a *Attempt) Charge(q Send) error {
+	if a.state != begun {
+		return nil
+	}
+	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone}
+	return a.take()
+}
+
+// Send sends the email, and charges it before if Charge has not. The error is an *Error.
 func (a *Attempt) Send(q Send) (Result, error) {
 	if a.state == handedOver {
 		return Result{}, a.mayHaveLeft(q, errUnknown)
 	}
-	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone}
-	if err := a.take(); err != nil {
+	if err := a.Charge(q); err != nil {
 		return Result{}, err
 	}
 	result := Result{ID: a.id, Decision: a.charge.decision}
@@ -55,7 +68,7 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 	if result.Decision.Delay > 0 {
 		q.decided()
 	}
-	if err := a.service.wait(a.ctx, result.Decision.Delay); err != nil {
+	if err := a.wait(q.By, result.Decision.Delay); err != nil {
 		return err
 	}
 	mail, err := a.compose(q, result)
@@ -66,7 +79,17 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 		return throttle.Unavailable("keeping what was charged", err)
 	}
 	q.decided()
-	return a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}}, mail.Bytes, a.handOver)
+	return a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}, By: q.By}, mail.Bytes, a.handOver)
+}
+
+func (a *Attempt) wait(by time.Time, delay int64) error {
+	ctx := a.ctx
+	if !by.IsZero() {
+		within, cancel := context.WithDeadline(ctx, by)
+		defer cancel()
+		ctx = within
+	}
+	return a.service.wait(ctx, delay)
 }
 
 func (q *Send) decided() {
@@ -116,7 +139,7 @@ func (a *Attempt) refund(why Kind) *refund {
 func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
-	if mail.Code == "" {
+	if mail.Code == "" && !q.Linked {
 		if err := a.issue(result); err != nil {
 			return message.Message{}, err
 		}

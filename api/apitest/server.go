@@ -181,6 +181,9 @@ func (s *Server) Mails(to string) (texts []string) {
 	return texts
 }
 
+// Relayed returns how many emails the relay of Setup.Faults was given in whole.
+func (s *Server) Relayed() int { return len(s.faults.Mails()) }
+
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
 
 // Code returns the code in the last email to an address.

@@ -17,6 +17,8 @@ const (
 	headerSize = 8 << 10 // bytes of a request's line and header
 	// BodyLimit is how many bytes the body of a request may have.
 	BodyLimit = 16 << 10
+	// HookBodyLimit is how many the body of one below /hooks/ may have, where there are hooks.
+	HookBodyLimit = 64 << 10
 	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
 	// of an answer. A kept connection may be silent for idleTimeout.
 	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
@@ -25,6 +27,7 @@ const (
 // Endpoint answers at one listener.
 type Endpoint struct {
 	App    *fiber.App
+	Hooks  bool // there are routes below /hooks/
 	most   int
 	log    *slog.Logger
 	refuse Refuse
@@ -57,7 +60,7 @@ func New(connections int, log *slog.Logger, fail fiber.ErrorHandler, refuse Refu
 func (e *Endpoint) Open() {
 	server := e.App.Server()
 	server.Handler = e.check(e.App.Handler())
-	server.HeaderReceived = refuseLargeEarly
+	server.HeaderReceived = e.boundBody
 	server.ErrorHandler = e.unread
 	server.CloseOnShutdown = true
 }

@@ -109,13 +109,21 @@ func hasUser(url []byte) bool {
 	return url[0] != '/' && bytes.IndexByte(host, '@') >= 0
 }
 
-// refuseLargeEarly drops the Expect of a request whose body is too large, so that it is refused by
-// its length before the body is sent.
-func refuseLargeEarly(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	if header.ContentLength() > BodyLimit {
+// boundBody bounds the body of a request. It drops the Expect of one whose body is too large, so that it is
+// refused by its length before the body is sent.
+func (e *Endpoint) boundBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	most := e.bodyLimit(header)
+	if header.ContentLength() > most {
 		header.Del("Expect")
 	}
-	return unchanged
+	return fasthttp.RequestConfig{MaxRequestBodySize: most}
+}
+
+func (e *Endpoint) bodyLimit(header *fasthttp.RequestHeader) int {
+	if e.Hooks && bytes.HasPrefix(header.RequestURI(), []byte("/hooks/")) {
+		return HookBodyLimit
+	}
+	return BodyLimit
 }
 
 // unread answers a request that is incomplete or not HTTP. It does not show the library's error,
@@ -135,7 +143,7 @@ func (e *Endpoint) unread(fast *fasthttp.RequestCtx, err error) {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		e.refuse(fast, fiber.StatusRequestHeaderFieldsTooLarge, "")
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		e.refuse(fast, fiber.StatusRequestEntityTooLarge, "The body must not exceed "+strconv.Itoa(BodyLimit)+" bytes.")
+		e.refuse(fast, fiber.StatusRequestEntityTooLarge, "The body must not exceed "+strconv.Itoa(e.bodyLimit(&fast.Request.Header))+" bytes.")
 	default:
 		e.refuse(fast, fiber.StatusBadRequest, "The request is not valid HTTP.")
 	}

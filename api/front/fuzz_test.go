@@ -95,7 +95,7 @@ func FuzzFraming(f *testing.F) {
 func readOurs(stream []byte) (all []reading) {
 	server := &fasthttp.Server{
 		ReadBufferSize: headerSize, MaxRequestBodySize: BodyLimit, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true,
-		Logger: log.New(io.Discard, "", 0), HeaderReceived: refuseLargeEarly,
+		Logger: log.New(io.Discard, "", 0), HeaderReceived: new(Endpoint).boundBody,
 		Handler: func(fast *fasthttp.RequestCtx) {
 			header := &fast.Request.Header
 			if misframed(fast) != "" || !slices.Contains(fiber.DefaultMethods, string(header.Method())) {

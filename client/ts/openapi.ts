@@ -46,6 +46,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/hooks/supabase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send Email Hook of Supabase Auth
+         * @description Signed as Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`) with a secret of `MAILGATE_HOOK_SUPABASE`; 401 if not, or if signed more than five minutes ago, and 404 where
+         *     that is not set. The body may have 64 KiB. [Hooks](https://github.com/mailgate/mailgate/blob/main/docs/hooks.md) explains the answers.
+         */
+        post: operations["hookSupabase"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hooks/logto": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * HTTP email connector of Logto
+         * @description With the `Authorization` of `MAILGATE_HOOK_LOGTO`; 401 if not, and 404 where that is not set. The body may have 64 KiB.
+         */
+        post: operations["hookLogto"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/countdown/{token}": {
         parameters: {
             query?: never;
@@ -558,6 +599,58 @@ export interface components {
             retry_at: string;
             /** Format: date-time */
             server_time: string;
+        };
+        SupabaseCall: {
+            metadata?: {
+                /** @description The same for all tries of an event, which send one email. */
+                uuid?: string;
+                /** Format: date-time */
+                time?: string;
+                /** @description The visitor's. */
+                ip_address?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            user: {
+                email?: string;
+                new_email?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            email_data: {
+                /** @description signup, recovery, magiclink, email, invite, email_change or reauthentication. */
+                email_action_type: string;
+                token?: string;
+                token_hash?: string;
+                token_new?: string;
+                token_hash_new?: string;
+                redirect_to?: string;
+            } & {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        SupabaseAnswer: {
+            error?: {
+                http_code: number;
+                message: string;
+            };
+        };
+        LogtoCall: {
+            to: string;
+            /** @enum {string} */
+            type: "SignIn" | "Register" | "ForgotPassword" | "OrganizationInvitation" | "Generic" | "Test" | "UserPermissionValidation" | "BindNewIdentifier" | "MfaVerification" | "BindMfa";
+            payload: {
+                code?: string;
+                link?: string;
+                locale?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            ip?: string;
+        } & {
+            [key: string]: unknown;
         };
         Subject: {
             subject: components["schemas"]["SubjectText"];
@@ -1149,6 +1242,83 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    hookSupabase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SupabaseCall"];
+            };
+        };
+        responses: {
+            /** @description Sent, or it may have been. With `error` it was not; Supabase Auth passes its code and words on to the visitor. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SupabaseAnswer"];
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    hookLogto: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogtoCall"];
+            };
+        };
+        responses: {
+            /** @description Sent, or it may have been. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The call has an unknown `type` or an invalid field, or the relay rejected the email. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description A limit is reached; the body says when to try again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The email was not sent. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             default: components["responses"]["Other"];

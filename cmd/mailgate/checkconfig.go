@@ -33,12 +33,26 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, cmp.Or(s.Value, "(not set)"), s.From)
 	}
 	table.Flush() // into memory
+	writeHooks(&text, c)
 	writeRules(&text, content.rules)
 	for _, note := range append(notes(c), ruleNotes(c, content.rules)...) {
 		fmt.Fprintf(&text, "note: %s\n", note)
 	}
 	_, err = io.WriteString(to.out, text.String())
 	return err
+}
+
+// writeHooks prints the hooks that are on, and what to enter in their systems.
+func writeHooks(to *strings.Builder, c *config.Config) {
+	if len(c.Hooks()) == 0 {
+		return
+	}
+	to.WriteString("\nHooks:\n")
+	table := columns(to)
+	for _, name := range c.Hooks() {
+		fmt.Fprintf(table, "%s\t%s\n", name, c.HookURL(name))
+	}
+	table.Flush() // into memory
 }
 
 // writeRules prints the rules and actions. Exemptions are counted only: they hold addresses.
@@ -96,7 +110,7 @@ func notes(c *config.Config) (all []string) {
 
 // ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
-	known := c.APIKeys.Names()
+	known := slices.Concat(c.APIKeys.Names(), c.Hooks())
 	for _, r := range file.Rules {
 		missing := slices.DeleteFunc(slices.Clone(r.Exempt.Callers), func(name string) bool { return slices.Contains(known, name) })
 		if len(missing) > 0 {

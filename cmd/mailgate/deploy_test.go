@@ -24,7 +24,7 @@ func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	does(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, exitOK, "", as...)
 	does(t, nil, exitMisusage, "mailgate: MAILGATE_SMTP_URL: must be set", as...)
 	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(readFile(t, deployed+"mailgate.yaml"), "$1")
-	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed").Replace(whole) // an example's is refused
+	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed", "Bearer change-me", "Bearer changed", "whsec_change-me", "whsec_"+hookSecret).Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
 	if stdout := does(t, nil, exitOK, "", "check-config", "--config", servertest.Write(t, t.TempDir()+"/whole.yaml", whole)); strings.Contains(stdout, " default\n") {

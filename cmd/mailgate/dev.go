@@ -19,7 +19,8 @@ import (
 )
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
-var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format", "submission-listen", "submission-senders"}
+var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format", "submission-listen", "submission-senders",
+	"hook-supabase", "hook-supabase-url", "hook-logto", "hook-logto-url"}
 
 type devCommand struct{}
 
@@ -163,7 +164,7 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	if record.Message == "submission" {
 		route = "smtp"
 	}
-	if ok && slices.Contains([]string{"send-code", "verify-code", "smtp"}, route) {
+	if ok && (strings.HasPrefix(route, "hook-") || slices.Contains([]string{"send-code", "verify-code", "smtp"}, route)) {
 		fmt.Fprintf(r.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, mailbox.String(), outcome(found))
 	}
 	if !r.Handler.Enabled(ctx, record.Level) {
@@ -184,7 +185,7 @@ func outcome(found map[string]slog.Value) string {
 		text += " sent before"
 	} else if by, ok := found["outcome"]; ok { // of the SMTP door
 		text += " " + by.String()
-	} else if found["route"].String() == "send-code" {
+	} else if found["route"].String() != "verify-code" {
 		text += " sent"
 	} else {
 		text += " verified"

@@ -28,7 +28,7 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 			return nil, c.Complain(setting, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := message.LoadTemplates(own, c.Locale)
+	templates, err := message.LoadTemplates(own, c.Locale, c.Hooks()...)
 	if err != nil {
 		return nil, c.Complain(setting, err.Error())
 	}

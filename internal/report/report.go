@@ -136,6 +136,23 @@ func (r *Report) Refusal(text []byte) []byte {
 	return o.End()
 }
 
+// Words tell a visitor of a refusal, with the wait rounded up.
+func (r *Report) Words() string {
+	count, unit := wire.Seconds(r.RetryAfter()), "second"
+	for _, next := range []struct {
+		seconds int64
+		unit    string
+	}{{3600, "hour"}, {60, "minute"}} {
+		if unit == "second" && count > 2*next.seconds {
+			count, unit = (count+next.seconds-1)/next.seconds, next.unit
+		}
+	}
+	if count != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("The %s limit of %s is reached. Try again in %d %s.", r.Limit, r.whose, count, unit)
+}
+
 // SMTP returns the line of a reply that refuses; the id finds it in the log.
 func (r *Report) SMTP(id string) string {
 	return fmt.Sprintf("limit %q of %s reached; next email in %d ms (%d s) [%s]", r.Limit, r.whose, r.Wait, wire.Seconds(r.Wait), id)

@@ -38,10 +38,11 @@ type Request struct {
 
 // check checks each field that comes from outside by itself, and finds the template.
 func (r Request) check(templates *Templates) (t *template, wrong []*Error) {
-	if len(r.Code) < minCode || len(r.Code) > maxCode || !isWord(r.Code, "") {
+	t = templates.find(r.Template, r.Locale)
+	if linked := t != nil && t.linked && r.Code == ""; !linked && (len(r.Code) < minCode || len(r.Code) > maxCode || !isWord(r.Code, "")) {
 		wrong = append(wrong, &Error{"code", "must be 4 to 12 of 0-9, A-Z and a-z"})
 	}
-	if t = templates.find(r.Template, r.Locale); t == nil {
+	if t == nil {
 		wrong = append(wrong, &Error{"template", "is unknown; known are " + strings.Join(slices.Sorted(maps.Keys(templates.byName)), ", ")})
 	}
 	if problem := dataProblem(r.Data); problem != "" {

@@ -35,6 +35,8 @@ type template struct {
 	body                   *htmltemplate.Template
 	// plain says that code and address are shown as they are and decide nothing.
 	plain bool
+	// linked says that an email may have a link and no code.
+	linked bool
 }
 
 // fields is what a template may show.
@@ -50,14 +52,19 @@ type fields struct {
 // name/locale/{subject.txt,text.txt,body.html,expires.txt} and may be nil. Every template
 // must have the default locale.
 //
+// The emails of hooks have templates of their own, which are there for the hooks that are named.
+//
 // Each template is rendered with sample data, and for its sender by NewComposer, so that a mistake
 // prevents startup rather than an email. The error is one line that names the file, and the line
 // where there is one.
-func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
+func LoadTemplates(own fs.FS, defaultLocale string, hooks ...string) (*Templates, error) {
 	sources := sources{}
 	builtin, err := fs.Sub(builtinTemplates, "templates")
 	if err == nil {
 		err = sources.read(builtin)
+	}
+	if err == nil {
+		err = sources.addKinds(hooks)
 	}
 	if err == nil && own != nil {
 		err = sources.read(own)
@@ -78,6 +85,7 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 		if t.byName[name][locale], err = parseTemplate(sources[path]); err != nil {
 			return nil, templateError(err)
 		}
+		t.byName[name][locale].linked = isLinked(name)
 	}
 	return t, t.try("Example")
 }
@@ -141,7 +149,7 @@ func (t *template) try(sender string) error {
 		}
 		out, err := t.render(sample, expiresInMS)
 		for key := missingKey(err); key != ""; key = missingKey(err) {
-			sample.Data[key] = "sample"
+			sample.Data[key] = sampleData(key)
 			out, err = t.render(sample, expiresInMS)
 		}
 		if err != nil {
@@ -151,12 +159,26 @@ func (t *template) try(sender string) error {
 			return fmt.Errorf("%s: %s", t.subject.Name(), problem)
 		}
 		for file, text := range map[string][]byte{t.text.Name(): out.text, t.body.Name(): out.html} {
-			if !bytes.Contains(text, []byte(sample.Code)) {
-				return fmt.Errorf("%s: does not show {{.Code}}", file)
+			needed, shows := "{{.Code}}", sample.Code
+			if t.linked {
+				needed, shows = "{{.Data.link}}", sampleLink
+			}
+			if !bytes.Contains(text, []byte(shows)) {
+				return fmt.Errorf("%s: does not show %s", file, needed)
 			}
 		}
 	}
 	return nil
+}
+
+// sampleLink stands for the link of an email that has one in place of a code.
+const sampleLink = "https://link.example/sample"
+
+func sampleData(key string) string {
+	if key == "link" {
+		return sampleLink
+	}
+	return "sample"
 }
 
 // content is a template with its fields filled in.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle"
@@ -72,6 +73,12 @@ type Config struct {
 	SubmissionMaxBytes       Bytes              `group:"SMTP door:" name:"submission-max-bytes" default:"1MiB" validate:"gte=1024,lte=10485760" help:"Maximum size of an email. Bytes, or with KiB, MiB."`
 	SubmissionMaxConnections int                `group:"SMTP door:" name:"submission-max-connections" default:"100" validate:"gte=1,lte=10000" help:"Maximum number of open connections. One key can use half of them."`
 
+	HookSupabase    hooks.Secrets `group:"Hooks:" name:"hook-supabase" placeholder:"SECRET" help:"Secret of Supabase Auth's Send Email Hook: v1,whsec_…, or several with | while one is replaced. Not set: off."`
+	HookSupabaseURL string        `group:"Hooks:" name:"hook-supabase-url" placeholder:"URL" validate:"omitempty,http_url" help:"Address of Supabase Auth, where the links in its emails lead: https://PROJECT.supabase.co/auth/v1."`
+	HookLogto       Secret        `group:"Hooks:" name:"hook-logto" placeholder:"AUTHORIZATION" help:"Authorization that Logto's HTTP email connector sends, such as Bearer and a secret. Not set: off."`
+	HookLogtoURL    string        `group:"Hooks:" name:"hook-logto-url" placeholder:"URL" validate:"omitempty,http_url" help:"Site that the links of Logto's invitations may lead to. Without it they are refused."`
+	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url" help:"Address at which other systems reach this node. check-config shows the hooks there. If not set, that of listen."`
+
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
@@ -83,6 +90,9 @@ type Config struct {
 	SecretFile    string `name:"secret-file" hidden:""`
 	RedisURLFile  string `name:"redis-url-file" hidden:""`
 	SMTPURLFile   string `name:"smtp-url-file" hidden:""`
+
+	HookSupabaseFile string `name:"hook-supabase-file" hidden:""`
+	HookLogtoFile    string `name:"hook-logto-file" hidden:""`
 
 	given   settings
 	unknown []string

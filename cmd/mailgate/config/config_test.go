@@ -143,6 +143,7 @@ func TestSecretFile_EachSource_IsRead(t *testing.T) {
 
 func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 	const redis, relay = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_SMTP_URL=smtps://relay.example"
+	const supabase = "MAILGATE_HOOK_SUPABASE=v1,whsec_aWxpa2VzdXBhYmFzZXZlcnltdWNoYW5kaWhvcGV5b3Vkb3Rvbw=="
 	for _, tt := range []struct{ environ, want string }{
 		{"LISTEN=8080", "must be host:port"}, {"LISTEN=localhost:http", "must be host:port"}, {"LISTEN=:65536", "must be host:port"},
 		{"API_KEYS=" + hidden, "key 1 must be written name:secret"}, {"API_KEYS=,", "key 1 must"}, {"API_KEYS=web:short", "key 1 has a secret that has fewer than 16 characters"},
@@ -172,6 +173,13 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"CODE_LIFE=0s", "must be at least 1s"}, {"CODE_LIFE=1.0000001s", "must be whole milliseconds"},
 		{"LOG_LEVEL=loud", "must be one of: debug, info, warn, error"}, {"LOG_FORMAT=xml", "must be one of: json, text"},
 		{"URL=localhost", "must be a URL"}, {"URL=https://user:" + hidden + "@host", "must have no user and password"},
+		{"HOOK_SUPABASE=" + hidden, "must be v1,whsec_ and base64"}, {"HOOK_SUPABASE=v1,whsec_" + hidden, "must be v1,whsec_"}, {"HOOK_SUPABASE_FILE=/dev/null", "the file /dev/null is empty"},
+		{"HOOK_SUPABASE_URL=https://auth.example", "has no effect without hook_supabase"}, {"HOOK_LOGTO_URL=https://app.example", "has no effect without hook_logto"},
+		{"HOOK_SUPABASE_URL= & " + supabase, "must be set with hook_supabase"},
+		{"HOOK_SUPABASE_URL=auth.example & " + supabase, "must be a URL"},
+		{"HOOK_LOGTO=Bearer short", "has fewer than 16 characters"}, {"HOOK_LOGTO=Bearer change-me-" + hidden, "is that of an example"},
+		{"HOOK_LOGTO_URL=https://app.example/?a & MAILGATE_HOOK_LOGTO=" + hidden, "must be a URL without a user"}, {"PUBLIC_URL=https://u:" + hidden + "@host", "must be a URL without a user"},
+		{"API_KEYS=supabase:" + hidden + " & MAILGATE_HOOK_SUPABASE_URL=https://auth.example & " + supabase, "has a key named supabase, which is the name of a hook"},
 		{"CONFIG=/does/not/exist", "cannot read the file"},
 	} {
 		name, _, _ := strings.Cut(tt.environ, "=")
@@ -273,7 +281,7 @@ func TestStandby_Settings_NeedRedisAndDirectory(t *testing.T) {
 func TestConfig_Printed_NoSecret(t *testing.T) {
 	c := read(t, nil,
 		"MAILGATE_API_KEYS=web:1"+hidden+",shop:2"+hidden, "MAILGATE_ADMIN_KEYS=ops:"+hidden, "MAILGATE_FROM=a@b.example", "MAILGATE_SECRET="+hidden,
-		"MAILGATE_SMTP_URL=smtps://"+hidden+":"+hidden+"@one.example,smtp://two.example",
+		"MAILGATE_SMTP_URL=smtps://"+hidden+":"+hidden+"@one.example,smtp://two.example", "MAILGATE_HOOK_LOGTO="+hidden,
 		"MAILGATE_REDIS_URL=redis+sentinel://u:"+hidden+"@a:1,b:2/main?sentinel_password="+hidden)
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%v %+v", c.Secret, *c)} {
 		if strings.Contains(text, hidden) || !strings.Contains(text, "***") {

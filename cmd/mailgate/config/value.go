@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -46,7 +47,7 @@ func decoders() []kong.Option {
 	return []kong.Option{
 		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(parseRelays), decode(parseBytes),
 		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
-		decode(parseDoors), decode(parseSenders), decode(parseNames),
+		decode(parseDoors), decode(parseSenders), decode(parseNames), decode(hooks.ParseSecrets),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
 		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),
@@ -112,7 +113,7 @@ func parseRelays(text string) (all Relays, err error) {
 	return all, nil
 }
 
-// placeholder begins every secret in published examples.
+// placeholder is in every secret in published examples.
 const placeholder = "change-me"
 
 // parseKeys refuses keys that can be guessed. Its errors name a key by its position.
@@ -140,7 +141,7 @@ func parseSecret(text string) (Secret, error) {
 
 func guessable(text string) string {
 	switch {
-	case strings.HasPrefix(strings.ToLower(text), placeholder):
+	case strings.Contains(strings.ToLower(text), placeholder):
 		return "is that of an example"
 	case len(text) < secret.MinLength:
 		return fmt.Sprintf("has fewer than %d characters", secret.MinLength)

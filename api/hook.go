@@ -1,0 +1,208 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/front"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// Hook is a door for a system that has a URL called in place of sending an email. Its calls come to
+// POST /hooks/ and its name.
+type Hook interface {
+	// Name is also the hook's door in metrics, and its caller in logs and rules.
+	Name() string
+	// Genuine reports whether a call is from the system.
+	Genuine(header func(name string) string, body []byte, now time.Time) bool
+	// Read returns the emails that a call asks for, all or none of which are charged, and the key under which
+	// the system repeats the call, or "". The call arrived when it began. An error is for the log and the
+	// system, and holds no address.
+	Read(body []byte, identity address.Identity, began time.Time) (key string, emails []delivery.Send, err error)
+	// Answer makes the answer to a call: of 200 if the emails were sent or may have been, or another HTTP
+	// status and words for the visitor.
+	Answer(status int, words string) (code int, contentType string, body []byte)
+}
+
+// called is what a hook's emails came to: an HTTP status, and words for the visitor unless it is 200.
+type called struct {
+	status int
+	words  string
+}
+
+var accepted = called{status: fiber.StatusOK}
+
+// identifyHook notes which hook a genuine call is for. It comes before the requests without a key are
+// bounded, so that a flood of those does not keep calls out.
+func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
+	for _, hook := range s.with.Hooks {
+		header := func(name string) string { return c.Get(name) }
+		if c.Path() == hookPath(hook) && hook.Genuine(header, c.Request().Body(), time.UnixMilli(s.with.Now())) {
+			r.shown, r.shownName = systems, hook.Name()
+		}
+	}
+}
+
+func hookPath(hook Hook) string { return "/hooks/" + hook.Name() }
+
+// answerHook handles the calls of a hook.
+func (s *Server) answerHook(hook Hook) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := requestOf(c)
+		if r.shown != systems {
+			return &problem{kind: unauthorized, detail: "This call is not signed with a secret of this hook, or was signed more than five minutes ago."}
+		}
+		r.key, r.door = hook.Name(), hook.Name()
+		result := s.call(r, hook)
+		code, contentType, body := hook.Answer(result.status, result.words)
+		c.Status(code)
+		return respondRaw(c, contentType, body)
+	}
+}
+
+// call sends the emails of a call.
+func (s *Server) call(r *request, hook Hook) called {
+	if err := checkEncoding(r.c); err != nil {
+		return s.told(r, err)
+	}
+	key, emails, err := hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
+	if err != nil {
+		return s.told(r, &problem{kind: invalid, detail: err.Error(), cause: err})
+	}
+	end := r.began.Add(s.with.SendDeadline)
+	for i := range emails {
+		if err := s.complete(r, &emails[i]); err != nil {
+			return s.told(r, err)
+		}
+		if by := emails[i].By; !by.IsZero() {
+			end = by.Add(relayAnswer)
+		}
+	}
+	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
+	if err := s.enter(r.c, r, systems); err != nil {
+		return s.told(r, err)
+	}
+	return s.sendAll(r, key, emails)
+}
+
+// relayAnswer is how long a relay may take to answer an email that was on its way in time.
+const relayAnswer = time.Second
+
+// complete adds to an email what a hook does not know, and checks it.
+func (s *Server) complete(r *request, email *delivery.Send) error {
+	email.Rules, email.Composer, email.Decided = r.live.Rules, r.live.Composer, r.decided
+	traits := &email.Traits
+	traits.Mailbox, traits.Caller, traits.Template = email.Mail.To.Key(), r.key, email.Mail.Template
+	s.warnOfInside(r, *traits)
+	if wrong := s.delivery.Check(*email); len(wrong) > 0 {
+		return &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
+	}
+	return nil
+}
+
+// sendAll charges all emails or none, and then sends them in order up to the first that fails. Those after
+// it are refunded.
+func (s *Server) sendAll(r *request, key string, emails []delivery.Send) called {
+	attempts := make([]*delivery.Attempt, len(emails)) // nil: sent under the key before
+	defer func() {
+		for _, attempt := range attempts {
+			if attempt != nil {
+				attempt.Abandon()
+			}
+		}
+	}()
+	for i := range emails {
+		r.mailbox = emails[i].Mail.To
+		attempt, first, err := s.beginEmail(r, key, i)
+		switch {
+		case err != nil:
+			return s.told(r, s.notSent(r, emails[i].Traits, err))
+		case first == nil:
+			attempts[i] = attempt
+		default:
+			s.metrics.count(r.door, outcomeReplayed, "", "")
+			r.replayed = true
+			if first.Status != accepted.status {
+				return called{first.Status, string(first.Body)}
+			}
+		}
+	}
+	for i, attempt := range attempts {
+		if r.mailbox = emails[i].Mail.To; attempt == nil {
+			continue
+		}
+		if err := attempt.Charge(emails[i]); err != nil {
+			return s.told(r, s.notSent(r, emails[i].Traits, err))
+		}
+	}
+	for i, attempt := range attempts {
+		if r.mailbox = emails[i].Mail.To; attempt == nil {
+			continue
+		}
+		if result := s.sendEmail(r, attempt, emails[i]); result != accepted {
+			return result
+		}
+	}
+	return accepted
+}
+
+// beginEmail begins an email of a call. While an earlier try of the call is in progress it waits for its
+// answer, as the system may hear of this one alone.
+func (s *Server) beginEmail(r *request, key string, number int) (*delivery.Attempt, *idempotency.Answer, error) {
+	if key == "" {
+		return s.delivery.Attempt(r.ctx, r.id), nil, nil
+	}
+	name := idempotency.Name{Caller: r.key, Key: key + "/" + strconv.Itoa(number)}
+	fingerprint := s.names.request("POST /hooks/"+r.key, r.c.Request().Body())
+	for earlier := false; ; earlier = true {
+		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, fingerprint)
+		if earlier && r.ctx.Err() != nil && err != nil {
+			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: err}
+		}
+		if kindOf(err) != delivery.InFlight {
+			return attempt, first, err
+		}
+		front.Pause(r.ctx, inFlightPause)
+	}
+}
+
+const inFlightPause = 50 * time.Millisecond
+
+// sendEmail sends one email, and keeps what came of it for the next try of the call.
+func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) called {
+	result, err := attempt.Send(email)
+	came := accepted
+	if err == nil {
+		s.noteResult(r, &result)
+		s.metrics.sent(r, outcomeSent)
+	} else {
+		came = s.told(r, s.notSent(r, email.Traits, err))
+	}
+	if attempt.Answered() {
+		attempt.Finish(idempotency.Answer{Status: came.status, Body: []byte(came.words)})
+	}
+	return came
+}
+
+// told notes an error for the log, and says it to a visitor. One whose email may have left is not told of an
+// error, since the system would then forget the code in it.
+func (s *Server) told(r *request, err error) called {
+	p := problemOf(err)
+	r.note(p)
+	switch {
+	case p.kind == deliveryUnknown:
+		return accepted
+	case p.kind == quotaExceeded:
+		return called{p.kind.status, p.report.Words()}
+	case p.kind == recipientRejected:
+		return called{p.kind.status, "This address does not accept the email."}
+	case p.kind.status < fiber.StatusInternalServerError:
+		return called{p.kind.status, cmp.Or(p.detail, p.kind.detail)}
+	}
+	return called{p.kind.status, "The email could not be sent. Try again in a minute."}
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/hooks"
+)
+
+// newHooks makes the hooks that the settings have on.
+func newHooks(c *config.Config) (all []api.Hook) {
+	if secrets := c.HookSupabase; len(secrets) > 0 {
+		all = append(all, hooks.NewSupabase(secrets, c.HookSupabaseURL))
+	}
+	if c.HookLogto != "" {
+		all = append(all, hooks.NewLogto(string(c.HookLogto), c.HookLogtoURL))
+	}
+	return all
+}

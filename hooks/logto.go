@@ -1,0 +1,82 @@
+package hooks
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// Logto is the hook of Logto's HTTP email connector.
+type Logto struct{ authorization, origin string }
+
+// NewLogto makes the hook. Its calls have this Authorization, and invitations lead to this site only; without
+// one they are refused.
+func NewLogto(authorization, site string) *Logto { return &Logto{authorization, origin(site)} }
+
+// Name is the end of the hook's path, and its name in logs, metrics and rules.
+func (*Logto) Name() string { return "logto" }
+
+// Genuine checks the Authorization, which Logto sends as it was entered there.
+func (l *Logto) Genuine(header func(name string) string, _ []byte, _ time.Time) bool {
+	return same(header("Authorization"), l.authorization)
+}
+
+// logtoCall is the part of a call that is used.
+type logtoCall struct {
+	To      string `json:"to"`
+	Type    string `json:"type"`
+	IP      string `json:"ip"`
+	Payload struct {
+		Code   string `json:"code"`
+		Link   string `json:"link"`
+		Locale string `json:"locale"`
+	} `json:"payload"`
+}
+
+const invitation = "logto-organization-invitation"
+
+// logtoTemplates are the emails by type.
+var logtoTemplates = map[string]string{
+	"SignIn": "logto-sign-in", "Register": "logto-register", "ForgotPassword": "logto-forgot-password", "OrganizationInvitation": invitation,
+	"Generic": "logto-generic", "Test": "logto-generic", "UserPermissionValidation": "logto-user-permission-validation",
+	"BindNewIdentifier": "logto-bind-new-identifier", "MfaVerification": "logto-mfa-verification", "BindMfa": "logto-bind-mfa",
+}
+
+// Read returns the email of a call. It has no key: Logto calls once.
+func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key string, emails []delivery.Send, err error) {
+	var call logtoCall
+	if err := read(body, &call); err != nil {
+		return "", nil, err
+	}
+	template, known := logtoTemplates[call.Type]
+	if !known {
+		return "", nil, unknownKind("type", call.Type)
+	}
+	one := letter{field: "to", to: call.To, template: template, locale: call.Payload.Locale, codeField: "payload.code", code: call.Payload.Code, visitor: call.IP}
+	if template == invitation {
+		if l.origin == "" || origin(call.Payload.Link) != l.origin {
+			return "", nil, errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
+		}
+		one.linked, one.code, one.data = true, "", map[string]string{"link": call.Payload.Link}
+	}
+	email, err := one.email(identity)
+	return "", []delivery.Send{email}, err
+}
+
+// origin returns the scheme and host of a URL, or nothing where it has none or a user.
+func origin(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return ""
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host)
+}
+
+// Answer says what became of the email. Logto shows its visitor an error and logs the words.
+func (*Logto) Answer(status int, words string) (code int, contentType string, body []byte) {
+	return status, "text/plain; charset=utf-8", []byte(words)
+}
