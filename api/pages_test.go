@@ -106,7 +106,7 @@ func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 
 // Every method of every documented path is answered.
 func TestMethods_EachPath_Answered(t *testing.T) {
-	r := newRig(t, setup{})
+	r := newRig(t, setup{options: hooksOn(t)})
 	paths := theContract.doc.at("paths")
 	for path := range paths.members() {
 		allow, key := "POST, OPTIONS", appKey

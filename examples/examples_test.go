@@ -19,10 +19,13 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
+	"github.com/mailgate/mailgate/mailer/message"
 )
 
 var theServer = sync.OnceValue(func() *apitest.Server { return apitest.Start(nil) })
@@ -75,6 +78,36 @@ func TestBackEnds_SignUp_SentRefusedVerified(t *testing.T) {
 				t.Errorf("the page: status %d", page.StatusCode)
 			}
 		})
+	}
+}
+
+// Logto's own connector sends, and its error has the wait.
+func TestLogto_Connector_SentAndRefused(t *testing.T) {
+	need.Long(t)
+	need.Program(t, "npm")
+	const authorization = "Bearer of-the-connector-1"
+	root := clone(t)
+	s := apitest.Start(func(_ *apitest.Server, o *api.Options) {
+		from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t)
+		o.Live.Composer = must.Get(message.NewComposer(from, must.Get(message.LoadTemplates(nil, "en", "logto"))(t)))(t)
+		o.Hooks = []api.Hook{hooks.NewLogto(authorization, "")}
+	})
+	t.Cleanup(func() { s.Close() })
+	run(t, filepath.Join(root, "examples/logto"), "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
+	for _, test := range []struct{ authorization, kind, want string }{
+		{authorization, "SignIn", "sent\n"},
+		{authorization, "SignIn", "The minute limit of this mailbox is reached. Try again in "},
+		{authorization, "Newsletter", `type: no email of the kind "Newsletter" is known` + "\n"},
+		{"Bearer another", "SignIn", "urn:mailgate:problem:unauthorized"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "node", "send.js", "logto@example.com", test.kind)
+		cmd.Dir, cmd.Env = filepath.Join(root, "examples/logto"), append(os.Environ(), "MAILGATE_URL="+s.URL, "HOOK_SECRET="+test.authorization)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), test.want) {
+			t.Errorf("%v: %s, want %s", err, out, test.want)
+		}
+	}
+	if mails := s.Mails("logto@example.com"); len(mails) != 1 || !strings.Contains(mails[0], "123456") {
+		t.Errorf("the emails are %q", mails)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
 )
 
 const (
@@ -95,6 +97,33 @@ func TestServe_HookSupabase_SharesLimitsWithHTTP(t *testing.T) {
 	lines := p.log.lines("hook-supabase")
 	if len(lines) != 3 || lines[0]["key"] != "supabase" || lines[1]["replayed"] != true || lines[2]["limit"] != "minute" || lines[2]["problem"] != "quota-exceeded" || lines[2]["mailbox"] == nil {
 		t.Errorf("the log has %v", lines)
+	}
+}
+
+// Tries of one event send one email, whichever node each comes to and however many come at once.
+func TestServe_HookSupabaseTwoNodes_OneEmailForAllTries(t *testing.T) {
+	redis, relay := redistest.Alone(t), startRelay(t)
+	var nodes []client
+	for range 2 {
+		p := startServer(t, besideRedis(t, redis, relay.URL(), hooksOn...))
+		nodes = append(nodes, newClient(t, p.URL, ""))
+	}
+	signup, change := event(t, "signup", "1", "alice"), event(t, "email_change", "2", "bob")
+	for range 2 {
+		var tries sync.WaitGroup
+		for i := range 8 {
+			for _, body := range []string{signup, change} {
+				tries.Go(func() {
+					if r := nodes[i%2].callSupabase(t, body); r.Raw != "{}" {
+						t.Error(r.Raw)
+					}
+				})
+			}
+		}
+		tries.Wait()
+	}
+	if all := relay.List(); len(all) != 3 {
+		t.Errorf("%d emails", len(all))
 	}
 }
 
