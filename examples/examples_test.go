@@ -98,7 +98,7 @@ func TestLogto_Connector_SentAndRefused(t *testing.T) {
 		{authorization, "SignIn", "sent\n"},
 		{authorization, "SignIn", "The minute limit of this mailbox is reached. Try again in "},
 		{authorization, "Newsletter", `type: no email of the kind "Newsletter" is known` + "\n"},
-		{"Bearer another", "SignIn", "urn:mailgate:problem:unauthorized"},
+		{"Bearer another", "SignIn", "Valid key required"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "node", "send.js", "logto@example.com", test.kind)
 		cmd.Dir, cmd.Env = filepath.Join(root, "examples/logto"), append(os.Environ(), "MAILGATE_URL="+s.URL, "HOOK_SECRET="+test.authorization)
