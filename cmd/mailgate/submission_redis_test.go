@@ -109,7 +109,7 @@ func TestRedis_SMTPDoors_ShareLimitsAndReplies(t *testing.T) {
 	open.to("bob@example.com", "250")
 	again.says("RSET", "250")
 	again.to("bob@example.com", "451 4.3.2")
-	open.says("QUIT", "221")
+	open.says("RSET", "250")
 	again.says("RCPT TO:<bob@example.com>", "250")
 	if first.stop(t, syscall.SIGTERM) != exitOK {
 		t.Error("the first node does not end")
