@@ -134,14 +134,18 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 func (s *Server) noteResult(r *request, result *delivery.Result) {
 	r.admission = result.ID
 	r.reports(report.Report{Delay: result.Decision.Delay, Degraded: result.Decision.Degraded})
-	for _, refusal := range result.Decision.Shadow {
-		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("mailbox", r.mailbox.Hash()), slog.String("rule", refusal.Rule)}
+	s.noteShadows(r.door, r.id, r.mailbox, result.Decision)
+}
+
+func (s *Server) noteShadows(door, requestID string, to address.Address, d rules.Decision) {
+	for _, refusal := range d.Shadow {
+		attrs := []slog.Attr{slog.String("request_id", requestID), slog.String("mailbox", to.Hash()), slog.String("rule", refusal.Rule)}
 		if refusal.Err != nil {
-			s.with.Log.LogAttrs(r.ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
+			s.with.Log.LogAttrs(s.alive, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
 			continue
 		}
-		s.metrics.shadows.WithLabelValues(r.door, refusal.Rule, refusal.Verdict.Limit).Inc()
-		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a shadow rule would have refused",
+		s.metrics.shadows.WithLabelValues(door, refusal.Rule, refusal.Verdict.Limit).Inc()
+		s.with.Log.LogAttrs(s.alive, slog.LevelInfo, "a shadow rule would have refused",
 			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", refusal.Verdict.RetryAt-refusal.Verdict.Now))...)
 	}
 }

@@ -18,15 +18,15 @@ type Shared struct {
 	WrongKey func(from netip.Addr) bool
 	// Count counts a send by what came of it; a denied one has the rule and the limit.
 	Count func(door, outcome, rule, limit string)
-	// Shadow counts a rule that would have refused an admitted send.
-	Shadow func(door, rule, limit string)
+	// Shadows logs and counts the shadow rules that would have refused an admitted send.
+	Shadows func(door, requestID string, to address.Address, d rules.Decision)
 }
 
 // Shared returns what other doors use.
 func (s *Server) Shared() Shared {
 	return Shared{
 		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count, WrongKey: s.wrongKey,
-		Shadow: func(door, rule, limit string) { s.metrics.shadows.WithLabelValues(door, rule, limit).Inc() },
+		Shadows: s.noteShadows,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,38 +15,29 @@ import (
 // sets one for each command only and reads on after one has passed: as commands, in the midst of a text.
 type conn struct {
 	net.Conn
-	server *Server
-	from   netip.Addr
-	key    string // whose share it is in; guarded by the server's lock
-	close  sync.Once
+	from     netip.Addr
+	dots     dots
+	chunks   atomic.Bool // a text comes by BDAT: the library shows the error of a read to the client
+	key      string      // whose share it is in
+	signedIn bool        // both are guarded by the server's lock
 
 	mu      sync.Mutex
 	command time.Time // when the command must have come, as the library says
 	until   time.Time // when the client must have signed in, or the text come; zero: any time
-	chunks  bool      // BDAT: the library shows the error of a read to the client
-	over    bool      // nothing is read any more
-	stopped bool      // by a shutdown
+	end     ending
 
-	dots         dots
 	reply        reading
 	acknowledged func() // what to do when a command has come after a reply; nil: nothing
 }
 
-// dots finds a dot and a CR alone at the start of a line. The library drops both from a text.
-type dots struct {
-	tail  []byte
-	found bool // used by the library's goroutine, or while it waits
-}
+// ending is how far a connection has come to its end.
+type ending int8
 
-var dotCR = regexp.MustCompile(`\n\.\r[^\n]`)
-
-// Write is given all that the library reads, in the clear.
-func (d *dots) Write(b []byte) (int, error) {
-	all := append(d.tail, b...)
-	d.found = d.found || dotCR.Match(all)
-	d.tail = append(d.tail[:0], all[max(0, len(all)-len("\n.\r")):]...)
-	return len(b), nil
-}
+const (
+	goesOn ending = iota
+	told          // the next read is too slow, and the library answers 421
+	silent        // each read fails, and the library answers nothing
+)
 
 // reading is how far a client is known to have come with a reply.
 type reading int8
@@ -56,61 +48,28 @@ const (
 	heard                  // more has been read: the answer to it proves that it was a command
 )
 
-func newConn(socket net.Conn, s *Server) *conn {
-	c := &conn{Conn: socket, server: s, until: time.Now().Add(s.times.SignIn)}
-	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
-		c.from = at.AddrPort().Addr().Unmap()
-	}
-	return c
-}
-
-// slow is the error of a client that took too long. Its text names no address.
-type slow struct{}
-
-func (slow) Error() string   { return "timeout" }
-func (slow) Timeout() bool   { return true }
-func (slow) Temporary() bool { return true }
-
-// Read reads until the first deadline. After an error it reads nothing any more.
+// Read reads until the first deadline. Its errors name no address.
 func (c *conn) Read(b []byte) (int, error) {
-	if err := c.arm(); err != nil {
-		return 0, err
-	}
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
+	if err == nil && c.end != silent {
 		if c.reply == written {
 			c.reply = heard
 		}
 		return n, nil
 	}
-	c.acknowledged = nil
-	c.over = true
+	before := c.end
+	c.end, c.acknowledged = silent, nil
+	c.arm()
 	switch {
-	case c.chunks:
+	case before == silent:
+	case c.chunks.Load():
 		return n, tooSlow
-	case !errors.Is(err, os.ErrDeadlineExceeded):
-		return n, net.ErrClosed // not io.EOF, which the library takes for the end of a chunk
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, os.ErrDeadlineExceeded
 	}
-	return n, slow{}
-}
-
-func (c *conn) arm() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.over:
-		return net.ErrClosed
-	case c.stopped:
-		c.over = true
-		return slow{}
-	}
-	deadline := c.command
-	if deadline.IsZero() || !c.until.IsZero() && c.until.Before(deadline) {
-		deadline = c.until
-	}
-	return c.Conn.SetReadDeadline(deadline)
+	return n, net.ErrClosed // not io.EOF, which the library takes for the end of a chunk
 }
 
 // Write writes; after an error nothing is read any more, as its answer could not be written.
@@ -120,7 +79,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.stop(true)
+		c.stop(silent)
 	}
 	return n, err
 }
@@ -148,12 +107,12 @@ func (c *conn) replied(acknowledged func()) {
 	c.reply, c.acknowledged = unsaid, acknowledged
 }
 
-// SetReadDeadline keeps the library's deadline for the next command.
+// SetReadDeadline sets the library's deadline for the next command.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.command = t
-	return nil
+	return c.arm()
 }
 
 // limit sets when what comes must have come. Zero is any time.
@@ -161,32 +120,40 @@ func (c *conn) limit(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = until
+	_ = c.arm() // an error means that it is closed
 }
 
-// inChunks says whether a text comes by BDAT.
-func (c *conn) inChunks(now bool) {
+// stop ends reading.
+func (c *conn) stop(how ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.chunks = now
+	c.end = max(c.end, how)
+	_ = c.arm()
 }
 
-// stop ends reading: at once and in silence, or with an answer of 421.
-func (c *conn) stop(silent bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over, c.stopped = c.over || silent, true
-	_ = c.Conn.SetReadDeadline(time.Unix(1, 0)) // an error means that it is closed
+func (c *conn) arm() error {
+	deadline := c.command
+	switch {
+	case c.end != goesOn:
+		deadline = time.Unix(1, 0)
+	case deadline.IsZero(), !c.until.IsZero() && c.until.Before(deadline):
+		deadline = c.until
+	}
+	return c.Conn.SetReadDeadline(deadline)
 }
 
-// cut closes the connection for another.
-func (c *conn) cut() {
-	c.stop(true)
-	_ = c.Conn.Close()
+// dots finds a dot and a CR alone at the start of a line. The library drops both from a text.
+type dots struct {
+	tail  []byte
+	found bool // used by the library's goroutine, or while it waits
 }
 
-// Close closes the connection and gives its place to another.
-func (c *conn) Close() error {
-	err := c.Conn.Close()
-	c.close.Do(func() { c.server.leave(c) })
-	return err
+var dotCR = regexp.MustCompile(`\n\.\r[^\n]`)
+
+// Write is given all that the library reads, in the clear.
+func (d *dots) Write(b []byte) (int, error) {
+	all := append(d.tail, b...)
+	d.found = d.found || dotCR.Match(all)
+	d.tail = append(d.tail[:0], all[max(0, len(all)-len("\n.\r")):]...)
+	return len(b), nil
 }

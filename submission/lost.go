@@ -19,10 +19,10 @@ import (
 // lost the reply sends the email again, and gets the same one: no second email leaves.
 type record struct {
 	Email   string          // its id
-	Until   int64           // when it has certainly ended
+	Until   int64           // until when it is open, if nothing ends it before
 	Expires int64           // when it is forgotten
 	Text    []byte          // a hash, once it may leave
-	Reply   *smtp.SMTPError // once it has ended
+	Reply   *smtp.SMTPError // when it is not open any more
 	Before  *record         // the one it replaced, which is back if this one does not leave
 }
 
@@ -32,31 +32,16 @@ const (
 	idLife   = 24 * 60 * 60_000 // with one
 )
 
-// is reports what a record is of an email at a moment: still open, or ended with a reply that may be lost.
-func (r record) is(now int64) (open, ended bool) {
-	alive := r.Email != "" && now < r.Expires
-	ended = alive && (r.Reply != nil || r.Text != nil && now >= r.Until)
-	return alive && !ended && now < r.Until, ended
-}
+func (r record) open(now int64) bool { return now < r.Until }
 
-// answer is the reply of an email that has ended. One whose process was killed may have left.
-func (r record) answer() *smtp.SMTPError {
-	if r.Reply == nil {
-		return notConfirmed
-	}
-	return r.Reply
-}
+// ended reports whether it has a reply that may be lost.
+func (r record) ended(now int64) bool { return !r.open(now) && now < r.Expires }
 
 func parseRecord(text []byte) (r record, err error) {
 	if len(text) > 0 {
 		err = json.Unmarshal(text, &r)
 	}
 	return r, err
-}
-
-func (r record) encode() ([]byte, int64) {
-	text, _ := json.Marshal(r) // never fails
-	return text, r.Expires
 }
 
 // Merge merges the record of a node that was alone: the one that is forgotten last stays.
@@ -71,21 +56,22 @@ func Merge(shared, own []byte, _ int64) (next []byte, expires int64) {
 
 var errAlone = errors.New("the shared records went away during the email")
 
+// recordTime bounds a step of a record.
+const recordTime = 2 * time.Second
+
 // update lets change replace the record of a mailbox, and returns what it was. An email that began with the
 // shared records ends with them.
-func (s *session) update(to address.Address, change func(old record, now int64) (next record, changed bool)) (before record, at int64, err error) {
+func (s *session) update(to address.Address, change func(old record, now int64) record) (before record, at int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.server.life), recordTime)
 	defer cancel()
 	alone, err := keyed.Change(ctx, s.server.Records, s.caller()+" "+to.Key(), parseRecord, func(old record, now int64) ([]byte, int64) {
 		before, at = old, now
-		next, changed := change(old, now)
-		switch {
-		case !changed && old.Email == "", changed && next.Email == "":
+		next := change(old, now)
+		if next.Email == "" {
 			return nil, 0
-		case !changed:
-			next = old
 		}
-		return next.encode()
+		text, _ := json.Marshal(next) // never fails
+		return text, next.Expires
 	})
 	if err == nil && s.recorded && alone != s.alone {
 		err = errAlone
@@ -94,68 +80,77 @@ func (s *session) update(to address.Address, change func(old record, now int64) 
 	return before, at, err
 }
 
-// recordTime bounds a step of a record.
-const recordTime = 2 * time.Second
-
 // open records that an email to a recipient is open, unless an earlier one may yet be repeated.
 func (s *session) open(to address.Address) error {
-	_, _, err := s.update(to, func(old record, now int64) (record, bool) {
-		isOpen, ended := old.is(now)
-		return record{Email: s.id, Until: now + openLife, Expires: now + openLife}, !isOpen && !ended
+	_, _, err := s.update(to, func(old record, now int64) record {
+		if old.open(now) || old.ended(now) {
+			return old
+		}
+		return record{Email: s.id, Until: now + openLife, Expires: now + openLife}
 	})
 	return err
 }
 
-// leave records that the text may leave to a recipient. It returns the reply to the same text, if that was
-// lost, or that it is being sent on another connection.
-func (s *session) leave(to address.Address, text []byte, life int64) (earlier *smtp.SMTPError, err error) {
-	before, now, err := s.update(to, func(old record, now int64) (record, bool) {
-		next := record{Email: s.id, Until: now + openLife, Expires: now + life, Text: text}
-		isOpen, ended := old.is(now)
-		if ended {
-			old.Before, next.Before = nil, &old
-		}
-		return next, !(isOpen || ended) || !bytes.Equal(old.Text, text)
-	})
-	isOpen, ended := before.is(now)
-	switch same := bytes.Equal(before.Text, text); {
-	case err != nil || !same || before.Email == s.id: // an alias is the same mailbox
-		return nil, err
-	case isOpen:
-		return inProgress, nil
-	case ended:
-		return before.answer(), nil
+// mayRepeat returns the answer to a recipient whose limit is reached. It is nil if the text may be that of the
+// email that used the limit, whose reply was lost: that is decided when the text has come.
+func (s *session) mayRepeat(to address.Address, refusal *smtp.SMTPError) *smtp.SMTPError {
+	last, now, err := s.update(to, func(old record, _ int64) record { return old })
+	switch {
+	case err != nil:
+		return failed(err, false)
+	case last.open(now) && last.Email != s.id:
+		return inProgress
+	case !last.ended(now):
+		return refusal
 	}
-	return nil, nil
+	return nil
 }
 
-// finish keeps the reply for a repeat, or forgets an email that did not leave.
+// leave records that the text may leave to a recipient, unless it did before: then it returns the first reply, and
+// which email that was, or that it is being sent on another connection.
+func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMTPError, email string) {
+	before, now, err := s.update(to.Address, func(old record, now int64) record {
+		same := bytes.Equal(old.Text, text) && (old.open(now) || old.ended(now))
+		if same || to.refused != nil {
+			return old
+		}
+		next := record{Email: s.id, Until: now + openLife, Expires: now + life, Text: text, Reply: notConfirmed}
+		if old.ended(now) {
+			old.Before, next.Before = nil, &old
+		}
+		return next
+	})
+	switch same := bytes.Equal(before.Text, text) && before.Email != s.id; { // an alias is the same mailbox
+	case err != nil:
+		return failed(err, false), ""
+	case same && before.open(now):
+		return inProgress, ""
+	case same && before.ended(now):
+		return before.Reply, before.Email
+	case to.refused != nil:
+		return to.refused.answer, ""
+	}
+	return nil, ""
+}
+
+// finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave, or whose
+// reply has arrived.
 func (s *session) finish(id string, all []recipient, answer *smtp.SMTPError, life int64) {
 	for _, to := range all {
-		_, _, err := s.update(to.Address, func(old record, now int64) (record, bool) {
-			next := old
-			next.Reply, next.Expires, next.Before = answer, now+life, nil
-			if answer == nil {
-				next = record{}
+		_, _, err := s.update(to.Address, func(old record, now int64) record {
+			switch {
+			case old.Email != id:
+				return old
+			case answer != nil:
+				return record{Email: id, Expires: now + life, Text: old.Text, Reply: answer}
+			case old.open(now) && old.Before != nil && old.Before.ended(now):
+				return *old.Before
 			}
-			if answer == nil && old.Reply == nil && old.Before != nil && now < old.Before.Expires {
-				next = *old.Before
-			}
-			return next, old.Email == id
+			return record{}
 		})
 		if err != nil && answer != nil {
 			s.server.Log.Warn("the reply to an email could not be stored: if it is lost, a repeat is a new email", "door", door, "request_id", id, "mailbox", to.Address, "cause", err.Error())
 		}
-	}
-}
-
-// settle forgets an email whose reply was repeated: the client has it now.
-func (s *session) settle(text []byte, all ...address.Address) {
-	for _, to := range all {
-		_, _, _ = s.update(to, func(old record, now int64) (record, bool) { // an error only lets the repeat last longer
-			_, ended := old.is(now)
-			return record{}, ended && bytes.Equal(old.Text, text)
-		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // Each reply of docs/smtp.md, as a client reads it.
@@ -158,9 +159,8 @@ func TestAUTH_EachPassword_TakenOrRefused(t *testing.T) {
 	c.says("EHLO client.example", "250")
 	c.says("MAIL FROM:<no-reply@acme.example>", "530 5.7.0")
 	c.says("RCPT TO:<alice@example.com>", "502")
-	c.says("AUTH PLAIN "+base("app"), "501 5.5.2")
-	c.says("AUTH PLAIN "+base("other\x00app\x00"+appSecret), "501 5.5.2")
-	c.says("AUTH PLAIN "+plain("app", "wrong"), "535 5.7.8")
+	c.says("AUTH PLAIN "+base("app"), "454 4.7.0")
+	c.says("AUTH PLAIN "+base("other\x00app\x00"+appSecret), "535 5.7.8")
 	c.says("AUTH PLAIN "+plain(lateKey, appSecret), "535 5.7.8")
 	c.says("AUTH PLAIN", "334")
 	c.says(plain("app", appSecret), "235")
@@ -288,4 +288,19 @@ func TestNoKeys_NoSignIn(t *testing.T) {
 	c.says("AUTH PLAIN "+plain("app", appSecret), "502 5.7.0")
 	c.to("alice@example.com")
 	c.data(letter, "250")
+}
+
+// A fault of the program is in the log with its stack, and says nothing of what it was about.
+func TestPanic_421AndLogged(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{options: func(o *submission.Options) {
+		o.Rules = func() *rules.Set { panic("alice@example.com") }
+	}})
+	c := r.signedIn()
+	c.says("MAIL FROM:<no-reply@acme.example>", "250")
+	c.says("RCPT TO:<alice@example.com>", "421 4.0.0 Internal server error")
+	c.ends()
+	if log := r.log.String(); !strings.Contains(log, `level=ERROR msg=submission door=smtp cause="panic of a string" stack=`) || strings.Contains(log, "alice") {
+		t.Errorf("the log says %s", log)
+	}
 }

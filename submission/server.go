@@ -5,11 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -48,9 +48,9 @@ type Options struct {
 	Log *slog.Logger
 	// Count counts a recipient by what came of it: "sent", or a delivery.Kind, with Limited the limit.
 	Count func(outcome, rule, limit string)
-	// Shadow counts a rule that would have refused an admitted recipient.
-	Shadow func(rule, limit string)
-	Now    func() int64 // milliseconds since 1970
+	// Shadows logs and counts the shadow rules that would have refused an admitted recipient.
+	Shadows func(id string, to address.Address, d rules.Decision)
+	Now     func() int64 // milliseconds since 1970
 }
 
 // The bounds of a connection and of an email.
@@ -75,21 +75,21 @@ var standard = times{30 * time.Second, 5 * time.Minute, 10 * time.Second, 15 * t
 // Server takes email by SMTP. Its methods may be called from any goroutine.
 type Server struct {
 	Options
-	times    times
-	texts    atomic.Int64 // octets of the texts in memory
-	life     context.Context
-	end      context.CancelFunc
-	draining atomic.Bool
+	times times
+	texts atomic.Int64 // octets of the texts in memory
+	life  context.Context
+	end   context.CancelFunc
 
 	mu        sync.Mutex
 	listeners []net.Listener
-	conns     shares
+	conns     []*conn // open, the oldest first
+	stopping  bool
 	serving   sync.WaitGroup // connections
 }
 
 // New makes a Server.
 func New(o Options) *Server {
-	s := &Server{Options: o, times: standard, conns: newShares(o.MaxConnections)}
+	s := &Server{Options: o, times: standard}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -99,29 +99,33 @@ func New(o Options) *Server {
 func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
+	stopping := s.stopping
 	s.mu.Unlock()
-	if s.draining.Load() {
+	if stopping {
 		return l.Close()
 	}
-	for pause := 5 * time.Millisecond; ; {
+	for pause := time.Duration(0); ; {
 		socket, err := l.Accept()
 		switch {
 		case err == nil:
-			pause = 5 * time.Millisecond
+			pause = 0
 			s.take(socket, private, implicit)
-		case s.draining.Load() || errors.Is(err, net.ErrClosed):
+		case errors.Is(err, net.ErrClosed):
 			return nil
 		default: // such as a shortage of files
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.Log.Warn("no connection can be accepted", "door", door, "cause", err.Error(), "again_in", pause)
 			time.Sleep(pause)
-			pause = min(2*pause, time.Second)
 		}
 	}
 }
 
 // take begins a connection, or refuses it if there are too many.
 func (s *Server) take(socket net.Conn, private, implicit bool) {
-	c := newConn(socket, s)
+	c := &conn{Conn: socket, until: time.Now().Add(s.times.SignIn)}
+	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
+		c.from = at.AddrPort().Addr().Unmap()
+	}
 	if !s.enter(c) {
 		_ = socket.SetDeadline(time.Now().Add(time.Second))
 		if !implicit {
@@ -138,13 +142,17 @@ func (s *Server) take(socket net.Conn, private, implicit bool) {
 	server.Domain, server.TLSConfig, server.AllowInsecureAuth = s.Domain, s.TLS, private
 	server.MaxRecipients, server.MaxMessageBytes, server.MaxLineLength = maxRecipients, int64(s.MaxBytes), maxLine
 	server.ReadTimeout, server.WriteTimeout = s.times.Idle, s.times.Write
-	server.Debug = &c.dots
-	server.ErrorLog = log.New(io.Discard, "", 0) // its lines have addresses of clients
-	var stream net.Conn = c
+	server.Debug, server.ErrorLog = &c.dots, panics{s.Log}
+	listener := &once{conn: c}
 	if implicit {
-		stream = tls.Server(c, s.TLS)
+		listener.conn = tls.Server(c, s.TLS)
 	}
-	_ = server.Serve(&once{conn: stream}) // which ends with the first Accept after this one
+	go func() {
+		defer s.serving.Done()
+		_ = server.Serve(listener)                // which ends with the first Accept after this one
+		_ = server.Shutdown(context.Background()) // and this one with the connection
+		s.leave(c)
+	}()
 }
 
 // once is a listener of one connection.
@@ -153,26 +161,40 @@ type once struct {
 	conn net.Conn
 }
 
-func (o *once) Accept() (net.Conn, error) {
-	c := o.conn
-	if o.conn = nil; c == nil {
-		return nil, net.ErrClosed
+func (o *once) Accept() (c net.Conn, err error) {
+	if c, o.conn = o.conn, nil; c == nil {
+		err = net.ErrClosed
 	}
-	return c, nil
+	return c, err
 }
+
+func (o *once) Close() error { return nil }
+
+// panics logs those of the library's errors that are panics. The others have addresses of clients.
+type panics struct{ log *slog.Logger }
+
+// Printf implements smtp.Logger.
+func (p panics) Printf(format string, values ...any) {
+	if strings.HasPrefix(format, "panic") && len(values) == 3 { // an address, the value and the stack
+		p.log.Error("submission", "door", door, "cause", recovered.From(values[1]).Error(), "stack", fmt.Sprintf("%s", values[2]))
+	}
+}
+
+// Println implements smtp.Logger.
+func (panics) Println(...any) {}
 
 // Shutdown takes no more connections and ends those that hand no email over, with 421 and a refund of what
 // their recipients were charged. It waits for the others until ctx ends, and then cuts them off.
 func (s *Server) Shutdown(ctx context.Context) (err error) {
-	s.draining.Store(true)
+	defer s.end()
 	s.mu.Lock()
+	s.stopping = true
 	for _, l := range s.listeners {
 		err = errors.Join(err, l.Close())
 	}
 	s.listeners = nil
-	s.conns.stopping = true
-	for c := range s.conns.all {
-		c.stop(false)
+	for _, c := range s.conns {
+		c.stop(told)
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})
@@ -182,20 +204,13 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 	}()
 	select {
 	case <-ended:
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	s.end()
-	s.mu.Lock()
-	for c := range s.conns.all {
-		c.stop(true)
+	select {
+	case <-ended:
+	case <-time.After(time.Second): // for refunds
 	}
-	s.mu.Unlock()
-	if err != nil {
-		select {
-		case <-ended:
-		case <-time.After(time.Second): // for refunds
-		}
-	}
-	return err
+	return ctx.Err()
 }

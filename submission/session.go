@@ -1,7 +1,6 @@
 package submission
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -42,25 +41,20 @@ type session struct {
 	began time.Time
 	from  address.Address
 	to    []recipient
+	full  bool           // one of them comes alone, so the others have to come later
 	mail  *delivery.Mail // nil: none is open
 	end   context.CancelFunc
 	held  int64 // octets of Server.texts
 
-	repeat          *repeat // the one recipient that may have got the email
-	recorded, alone bool    // there is a record, of this node alone
+	recorded, alone bool // there is a record, of this node alone
 }
 
-// recipient is one that is charged.
+// recipient is one that is charged, or whose limit is reached: then the text must be that of its last email, of
+// which the reply may be lost.
 type recipient struct {
 	address.Address
-	result delivery.Result
-}
-
-// repeat is a recipient whose limit is reached, of whose last email the reply may be lost.
-type repeat struct {
-	address.Address
-	last    record
-	refusal *smtp.SMTPError
+	result  delivery.Result
+	refused *entry
 }
 
 // Mail implements smtp.Session.
@@ -80,7 +74,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	case err != nil || !s.server.Senders.allow(sender):
 		return senderRefused
 	}
-	s.id, s.began, s.from, s.repeat, s.recorded = throttle.NewID().String(), time.Now(), sender, nil, false
+	s.id, s.began, s.from, s.full, s.recorded = throttle.NewID().String(), time.Now(), sender, false, false
 	ctx, end := context.WithCancel(s.server.life)
 	s.mail, s.end = s.server.Delivery.Mail(ctx), end
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes) + 1 // the library takes one octet less
@@ -107,21 +101,27 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if slices.ContainsFunc(s.to, func(r recipient) bool { return r.String() == mailbox.String() }) {
 		return nil
 	}
-	if s.repeat != nil {
+	if s.full {
 		return alone
 	}
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: s.caller(), Template: template}
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
+	one := recipient{Address: mailbox, result: result}
+	if err == nil {
+		if err = s.open(mailbox); err != nil {
+			s.mail.Withdraw(mailbox)
+		}
+	}
 	if err != nil {
-		return s.notCharged(mailbox, err)
+		if one.refused, err = s.notCharged(mailbox, err); err != nil {
+			return err
+		}
 	}
-	if err := s.open(mailbox); err != nil {
-		s.mail.Withdraw(mailbox)
-		return s.notCharged(mailbox, err)
+	if len(s.to) == 0 { // the time begins in which the text must come
+		s.conn.limit(time.Now().Add(s.server.times.Arrival))
 	}
-	s.hurry()
-	s.to = append(s.to, recipient{mailbox, result})
-	s.logShadows(mailbox, result.Decision)
+	s.to = append(s.to, one)
+	s.server.Shadows(s.id, mailbox, result.Decision)
 	return nil
 }
 
@@ -135,49 +135,27 @@ func (s *session) caller() string {
 	return s.key
 }
 
-// hurry begins the time in which the text must come.
-func (s *session) hurry() {
-	if len(s.to) == 0 {
-		s.conn.limit(time.Now().Add(s.server.times.Arrival))
-	}
-}
-
-func (s *session) notCharged(mailbox address.Address, err error) error {
+// notCharged returns the answer to a recipient who is not charged, or the refusal that its text may lift.
+func (s *session) notCharged(mailbox address.Address, err error) (*entry, error) {
 	e, _ := errors.AsType[*delivery.Error](err)
 	if e == nil || e.Kind != delivery.Limited {
 		answer := failed(err, false)
 		s.log(entry{to: mailbox, answer: answer, outcome: outcome(mailbox, err), cause: err})
-		return answer
+		return nil, answer
 	}
-	d := e.Result.Decision
-	told := report.Of(&d, "", func(string) string { return "" }, s.server.Now())
-	answer := s.limited(&told)
-	if answer = s.mayRepeat(mailbox, answer); answer == nil {
-		return nil
+	told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
+	refused := &entry{to: mailbox, answer: s.limited(&told), report: &told, outcome: string(delivery.Limited)}
+	answer := s.mayRepeat(mailbox, refused.answer)
+	if answer == nil {
+		s.full = true
+		if len(s.to) == 0 {
+			return refused, nil
+		}
+		answer = alone
 	}
-	s.log(entry{to: mailbox, answer: answer, report: &told, outcome: string(delivery.Limited)})
-	return answer
-}
-
-// mayRepeat returns the answer to a recipient whose limit is reached. It is nil if the text may be that of the
-// email that used the limit, whose reply was lost: that is decided when the text has come.
-func (s *session) mayRepeat(mailbox address.Address, refusal *smtp.SMTPError) *smtp.SMTPError {
-	last, now, err := s.update(mailbox, func(record, int64) (record, bool) { return record{}, false })
-	open, ended := last.is(now)
-	switch {
-	case err != nil:
-		return failed(err, false)
-	case open && last.Email != s.id:
-		return inProgress
-	case !ended:
-		return refusal
-	case len(s.to) > 0:
-		s.repeat = &repeat{}
-		return alone
-	}
-	s.hurry()
-	s.repeat = &repeat{mailbox, last, refusal}
-	return nil
+	refused.answer = answer
+	s.log(*refused)
+	return nil, answer
 }
 
 // Data implements smtp.Session: it reads the text and hands it over. The answer is the relay's.
@@ -187,23 +165,24 @@ func (s *session) Data(r io.Reader) error {
 	if s.mail == nil {
 		return smtp.ErrDataReset // reset before the library's goroutine began
 	}
-	front := s.received(time.UnixMilli(s.server.Now()))
-	text, answer, err := s.read(front, r)
 	defer s.forget()
+	front := s.received(time.UnixMilli(s.server.Now()))
+	text, answer, cause := s.read(front, r)
+	var hash []byte
+	var life int64
 	if answer == nil {
-		answer = s.server.Senders.checkText(text[len(front):])
+		hash, life = fingerprint(text[len(front):])
+		if answer = s.server.Senders.checkText(text[len(front):]); answer == nil {
+			answer = s.earlier(hash, life)
+		}
 	}
 	if answer != nil {
-		s.abandon(answer, err)
-		return answer
-	}
-	hash, life := fingerprint(text[len(front):])
-	if answer := s.earlier(hash, life); answer != nil {
+		s.abandon(answer, cause)
 		return answer
 	}
 	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.Answer)
 	defer cancel()
-	err = s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, text)
+	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, text)
 	answer = reply(250, 2, 0, 0, "accepted by the relay ["+s.id+"]")
 	if err != nil {
 		answer = failed(err, s.mail.Stays())
@@ -211,64 +190,51 @@ func (s *session) Data(r io.Reader) error {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
 	}
-	s.keep(answer, life, s.mail.Stays())
+	id, all := s.id, s.to
+	if s.mail.Stays() {
+		s.finish(id, all, answer, life)
+		s.conn.replied(func() { s.finish(id, all, nil, 0) })
+	} else {
+		s.finish(id, all, nil, 0)
+	}
 	s.close()
 	return answer
 }
 
-// earlier returns the answer to a text that was sent before, or is being sent, and refunds this one. A
-// recipient of several who got it does not get it again.
-func (s *session) earlier(hash []byte, life int64) *smtp.SMTPError {
-	if r := s.repeat; r != nil && !r.IsZero() {
-		answer := r.refusal
-		s.conn.replied(nil)
-		if bytes.Equal(r.last.Text, hash) {
-			answer = r.last.answer()
-			s.conn.replied(func() { s.settle(hash, r.Address) })
-		}
-		s.log(entry{to: r.Address, answer: answer, outcome: "repeated"})
-		s.close()
-		return answer
-	}
-	var first *smtp.SMTPError
-	var repeated []address.Address
+// earlier returns the answer to a text that was sent before, or is being sent, or whose recipient must have had it and
+// has not. A recipient of several who got it does not get it again.
+func (s *session) earlier(hash []byte, life int64) (answer *smtp.SMTPError) {
+	var had []func()
 	for _, to := range slices.Clone(s.to) {
-		answer, err := s.leave(to.Address, hash, life)
-		if err != nil {
-			answer = failed(err, false)
-		}
-		if answer == nil {
+		one, email := s.leave(to, hash, life)
+		if one == nil {
 			continue
 		}
-		if first = answer; answer.Code != 250 {
-			repeated = []address.Address{to.Address}
-			break
+		if answer = one; email == "" && to.refused == nil {
+			return answer
 		}
-		repeated = append(repeated, to.Address)
-		s.log(entry{to: to.Address, answer: answer, outcome: "repeated"})
+		if email != "" {
+			s.log(entry{to: to.Address, answer: one, outcome: repeated})
+			had = append(had, func() { s.finish(email, []recipient{to}, nil, 0) })
+		} else {
+			to.refused.answer = one
+			s.log(*to.refused)
+		}
 		s.mail.Withdraw(to.Address)
 		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
+		if one.Code != 250 {
+			break
+		}
 	}
-	if first == nil || first.Code == 250 && len(s.to) > 0 {
+	if answer != nil && answer.Code == 250 && len(s.to) > 0 {
 		return nil
 	}
-	s.abandon(first, nil)
-	if first.Code/100 != 4 {
-		s.conn.replied(func() { s.settle(hash, repeated...) })
-	}
-	return first
-}
-
-// keep records the reply to an email until a command has come after it, which its client sends when it has
-// read the reply. An email that nothing stays charged for is forgotten.
-func (s *session) keep(answer *smtp.SMTPError, life int64, stays bool) {
-	id, all := s.id, s.to
-	if !stays {
-		s.finish(id, all, nil, 0)
-		return
-	}
-	s.finish(id, all, answer, life)
-	s.conn.replied(func() { s.finish(id, all, nil, 0) })
+	s.conn.replied(func() {
+		for _, forget := range had {
+			forget()
+		}
+	})
+	return answer
 }
 
 // outcome is what came of an email for one recipient.
@@ -276,7 +242,7 @@ func outcome(to address.Address, err error) string {
 	e, _ := errors.AsType[*delivery.Error](err)
 	switch {
 	case err == nil:
-		return "sent"
+		return sent
 	case e == nil:
 		return string(delivery.Storage)
 	}
@@ -316,7 +282,7 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 // close ends an email. The next one may take any time to come.
 func (s *session) close() {
 	s.end()
-	s.mail, s.to, s.repeat = nil, nil, nil
+	s.mail, s.to = nil, nil
 	s.conn.limit(noLimit)
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes)
 }

@@ -5,81 +5,58 @@ import (
 	"slices"
 )
 
-// shares are the open connections. Those that have not signed in hold half of them at most, and the
-// oldest one of the address that has the most makes room for the next, so that a flood without keys
-// does not keep others out. A key has half of all, so that none keeps the others out.
-type shares struct {
-	most     int
-	open     int
-	unknown  []*conn        // have not signed in; the oldest first
-	byKey    map[string]int // those that have
-	stopping bool
-	all      map[*conn]bool
-}
-
-func newShares(most int) shares {
-	return shares{most: most, byKey: map[string]int{}, all: map[*conn]bool{}}
-}
-
-func half(n int) int { return max(1, n/2) }
-
-// enter adds a connection, and reports whether there is room for it.
+// enter adds a connection, and reports whether there is room for it. Those that have not signed in hold half of
+// all at most, and of the address that has the most of them the oldest one makes room for the next, so
+// that a flood without keys does not keep others out.
 func (s *Server) enter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := &s.conns
-	if n.stopping {
-		return false
-	}
-	if n.open >= n.most || len(n.unknown) >= half(n.most) {
-		if len(n.unknown) == 0 {
-			return false
+	var unknown []*conn
+	for _, one := range s.conns {
+		if !one.signedIn {
+			unknown = append(unknown, one)
 		}
-		victim := n.victim()
-		s.remove(victim)
-		victim.cut()
 	}
-	n.open++
-	n.all[c] = true
-	n.unknown = append(n.unknown, c)
+	switch full := len(s.conns) >= s.MaxConnections || len(unknown) >= half(s.MaxConnections); {
+	case s.stopping, full && len(unknown) == 0:
+		return false
+	case full:
+		victim := oldestOfMost(unknown)
+		s.remove(victim)
+		victim.stop(silent)
+		_ = victim.Close()
+	}
+	s.conns = append(s.conns, c)
 	s.serving.Add(1)
 	return true
 }
 
-// Connections returns how many are open.
-func (s *Server) Connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conns.open
-}
+func half(n int) int { return max(1, n/2) }
 
-// victim is the oldest connection without a key of the address that has the most of them.
-func (n *shares) victim() *conn {
+// oldestOfMost returns the first connection of the address that has the most.
+func oldestOfMost(all []*conn) *conn {
 	count := map[netip.Addr]int{}
-	for _, c := range n.unknown {
+	for _, c := range all {
 		count[c.from]++
 	}
-	worst := n.unknown[0]
-	for _, c := range n.unknown {
-		if count[c.from] > count[worst.from] {
-			worst = c
-		}
-	}
-	return worst
+	return slices.MaxFunc(all, func(a, b *conn) int { return count[a.from] - count[b.from] })
 }
 
-// signIn moves a connection to the share of its key, and reports whether there is room.
+// signIn moves a connection to the share of a key, which is half of all, so that no key keeps the others out. It
+// reports whether there is room.
 func (s *Server) signIn(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := &s.conns
-	i := slices.Index(n.unknown, c)
-	if i < 0 || !s.Keys.IsZero() && n.byKey[key] >= half(n.most) {
-		return i < 0 && c.key != ""
+	n := 0
+	for _, one := range s.conns {
+		if one != c && one.signedIn && one.key == key {
+			n++
+		}
 	}
-	n.unknown = slices.Delete(n.unknown, i, i+1)
-	n.byKey[key]++
-	c.key = key
+	if !s.Keys.IsZero() && n >= half(s.MaxConnections) {
+		return false
+	}
+	c.key, c.signedIn = key, true
 	return true
 }
 
@@ -88,20 +65,15 @@ func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(c)
-	s.serving.Done()
 }
 
 func (s *Server) remove(c *conn) {
-	n := &s.conns
-	if !n.all[c] {
-		return
-	}
-	delete(n.all, c)
-	n.open--
-	if c.key != "" {
-		if n.byKey[c.key]--; n.byKey[c.key] == 0 {
-			delete(n.byKey, c.key)
-		}
-	}
-	n.unknown = slices.DeleteFunc(n.unknown, func(other *conn) bool { return other == c })
+	s.conns = slices.DeleteFunc(s.conns, func(one *conn) bool { return one == c })
+}
+
+// Connections returns how many are open.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
 }

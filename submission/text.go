@@ -36,8 +36,8 @@ func (all Senders) allow(from address.Address) bool {
 // read reads a text behind what is in front of it.
 func (s *session) read(front []byte, r io.Reader) (text []byte, refusal *smtp.SMTPError, cause error) {
 	_, chunks := r.(*io.PipeReader)
-	s.conn.inChunks(chunks)
-	defer func() { s.conn.inChunks(false); s.conn.dots.found = false }()
+	s.conn.chunks.Store(chunks)
+	defer func() { s.conn.chunks.Store(false); s.conn.dots.found = false }()
 	text = front
 	for {
 		if len(text) == cap(text) {

@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // doorName names the SMTP door in metrics.
@@ -31,8 +33,8 @@ func (p *program) openDoor() error {
 		Delivery: shared.Delivery, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
-		Count:  func(outcome, rule, limit string) { shared.Count(doorName, outcome, rule, limit) },
-		Shadow: func(rule, limit string) { shared.Shadow(doorName, rule, limit) },
+		Count:   func(outcome, rule, limit string) { shared.Count(doorName, outcome, rule, limit) },
+		Shadows: func(id string, to address.Address, d rules.Decision) { shared.Shadows(doorName, id, to, d) },
 	})
 	p.server.AlsoDrain(p.door.Shutdown)
 	return p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
