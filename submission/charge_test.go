@@ -88,7 +88,7 @@ func TestRefund_EachEnd_NothingCharged(t *testing.T) {
 			t.Parallel()
 			r := start(t, setup{hurry: func(t *submission.Times) {
 				if t.Arrival = time.Minute; strings.HasPrefix(name, "slow") {
-					t.Arrival = time.Second
+					t.Arrival = 400 * time.Millisecond
 				}
 			}})
 			var c *client
@@ -202,7 +202,7 @@ func TestRelay_Slow_AnsweredInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, setup{
 				script: fault.Script{At: tt.at, Kind: fault.Silence},
-				hurry:  func(t *submission.Times) { t.Begin, t.Answer = 500*time.Millisecond, time.Second },
+				hurry:  func(t *submission.Times) { t.Begin, t.Answer = 200*time.Millisecond, 400*time.Millisecond },
 			})
 			c := r.signedIn()
 			c.to(alice)
@@ -351,26 +351,28 @@ func TestConnections_Silent_Closed(t *testing.T) {
 	c.ends()
 }
 
-// No more than 10 MB of texts are held at once.
+// No more than so many octets of texts are held at once.
 func TestTexts_TooMany_452(t *testing.T) {
 	t.Parallel()
 	r := start(t, setup{
-		script: fault.Script{At: fault.Dot, Kind: fault.Silence}, tiers: "hour=50/1h",
-		hurry: func(t *submission.Times) { t.Begin, t.Answer = time.Minute, time.Minute },
+		script: fault.Script{At: fault.Dot, Kind: fault.Silence},
+		hurry: func(t *submission.Times) {
+			t.Arrival, t.Begin, t.Answer, t.Texts = time.Minute, time.Minute, time.Minute, 512<<10
+		},
 	})
-	big := ofSize(1 << 20)
+	big := ofSize(120 << 10) // for which 128 KiB are reserved
 	var waiting []*client
-	for i := range 10 {
+	for i := range 4 {
 		c := r.signedIn()
 		c.to(fmt.Sprintf("a%d@d%d.example", i, i))
 		c.says("DATA", "354")
 		c.write(big + ".\r\n")
 		waiting = append(waiting, c)
 	}
-	servertest.Eventually(t, "ten texts are held", func() bool { return r.Texts() >= 10<<20 })
+	servertest.Eventually(t, "four texts are held", func() bool { return r.Texts() == 512<<10 })
 	c := r.signedIn()
 	c.to(alice)
-	c.data(big, "452 4.3.1")
+	c.data(letter, "452 4.3.1")
 	r.charged(alice, 0)
 	c.says("NOOP", "250")
 	r.relay.Play(fault.Script{})

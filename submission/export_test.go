@@ -2,8 +2,12 @@ package submission
 
 import "time"
 
-// Times are those of the product.
-type Times struct{ SignIn, Idle, Write, Arrival, Begin, Answer time.Duration }
+// Times are those of the product, and its memory for texts.
+type Times struct {
+	SignIn, Idle, Write, Arrival, Begin, Answer time.Duration
+
+	Texts int64
+}
 
 // Hurry changes the times before the server runs.
 func (s *Server) Hurry(change func(*Times)) {

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -300,7 +301,10 @@ func TestPanic_421AndLogged(t *testing.T) {
 	c.says("MAIL FROM:<no-reply@acme.example>", "250")
 	c.says("RCPT TO:<alice@example.com>", "421 4.0.0 Internal server error")
 	c.ends()
-	if log := r.log.String(); !strings.Contains(log, `level=ERROR msg=submission door=smtp cause="panic of a string" stack=`) || strings.Contains(log, "alice") {
+	servertest.Eventually(t, "the panic is logged", func() bool {
+		return strings.Contains(r.log.String(), `level=ERROR msg=submission door=smtp cause="panic of a string" stack=`)
+	})
+	if log := r.log.String(); strings.Contains(log, "alice") {
 		t.Errorf("the log says %s", log)
 	}
 }

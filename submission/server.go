@@ -56,11 +56,10 @@ type Options struct {
 // The bounds of a connection and of an email.
 const (
 	maxRecipients = 100
-	maxTexts      = 10 << 20 // of all emails that are on their way, in octets
 	maxLine       = 12 << 10 // of a command: RFC 4954 allows an AUTH of 12,288 octets
 )
 
-// times are constants of the product, which tests change.
+// times, and the memory for texts, are constants of the product, which tests change.
 type times struct {
 	SignIn  time.Duration // from the connection to AUTH
 	Idle    time.Duration // between commands: RFC 5321, 4.5.3.2.7
@@ -68,9 +67,11 @@ type times struct {
 	Arrival time.Duration // from the first recipient to the final dot
 	Begin   time.Duration // from there to the text at the relay
 	Answer  time.Duration // and to the relay's answer
+
+	Texts int64 // octets of all emails that are on their way
 }
 
-var standard = times{30 * time.Second, 5 * time.Minute, 10 * time.Second, 15 * time.Second, 8 * time.Second, 15 * time.Second}
+var standard = times{30 * time.Second, 5 * time.Minute, 10 * time.Second, 15 * time.Second, 8 * time.Second, 15 * time.Second, 10 << 20}
 
 // Server takes email by SMTP. Its methods may be called from any goroutine.
 type Server struct {

@@ -76,7 +76,7 @@ const textStep = 64 << 10
 
 // hold reserves memory for a text, which forget gives back.
 func (s *session) hold(n int64) bool {
-	if s.server.texts.Add(n) > maxTexts {
+	if s.server.texts.Add(n) > s.server.times.Texts {
 		s.server.texts.Add(-n)
 		return false
 	}

@@ -161,7 +161,7 @@ func TestBDAT_LyingSizes_NothingLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = 2 * time.Second }})
+			r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = 500 * time.Millisecond }})
 			c := r.signedIn()
 			c.to(alice)
 			c.write(tt.says)
@@ -195,7 +195,7 @@ func TestClient_SlowAtEachStep_Closed(t *testing.T) {
 		for _, drips := range []string{"", tt.drips} {
 			t.Run(name+map[bool]string{true: " drips"}[drips != ""], func(t *testing.T) {
 				t.Parallel()
-				r := start(t, setup{implicit: tt.implicit, hurry: func(t *submission.Times) { t.SignIn = 700 * time.Millisecond }})
+				r := start(t, setup{implicit: tt.implicit, hurry: func(t *submission.Times) { t.SignIn = 250 * time.Millisecond }})
 				c := r.connect()
 				if tt.before != nil {
 					c.reads("220")
@@ -206,7 +206,7 @@ func TestClient_SlowAtEachStep_Closed(t *testing.T) {
 					if _, err := c.Write([]byte(drips[i : i+1])); err != nil {
 						break
 					}
-					time.Sleep(50 * time.Millisecond)
+					time.Sleep(20 * time.Millisecond)
 				}
 				_, _ = io.Copy(io.Discard, c.in)
 				if took := time.Since(began); took > 5*time.Second {
