@@ -70,6 +70,6 @@ func (s *session) log(e entry) {
 	}
 	s.server.Log.LogAttrs(s.server.life, level, "submission", attrs...)
 	if !e.to.IsZero() && e.outcome != abandoned && e.outcome != repeated {
-		s.server.Count(e.outcome, of.Rule, of.Limit)
+		s.server.Count(door, e.outcome, of.Rule, of.Limit)
 	}
 }

@@ -120,7 +120,7 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 		}
 		return next
 	})
-	switch same := bytes.Equal(before.Text, text) && before.Email != s.id; { // an alias is the same mailbox
+	switch same := bytes.Equal(before.Text, text) && before.Email != to.email; { // an alias is the same mailbox
 	case err != nil:
 		return failed(err, false), ""
 	case same && before.open(now):
@@ -135,21 +135,21 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 
 // finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave, or whose
 // reply has arrived.
-func (s *session) finish(id string, all []recipient, answer *smtp.SMTPError, life int64) {
+func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
 	for _, to := range all {
 		_, _, err := s.update(to.Address, func(old record, now int64) record {
 			switch {
-			case old.Email != id:
+			case old.Email != to.email:
 				return old
 			case answer != nil:
-				return record{Email: id, Expires: now + life, Text: old.Text, Reply: answer}
+				return record{Email: to.email, Expires: now + life, Text: old.Text, Reply: answer}
 			case old.open(now) && old.Before != nil && old.Before.ended(now):
 				return *old.Before
 			}
 			return record{}
 		})
 		if err != nil && answer != nil {
-			s.server.Log.Warn("the reply to an email could not be stored: if it is lost, a repeat is a new email", "door", door, "request_id", id, "mailbox", to.Address, "cause", err.Error())
+			s.server.Log.Warn("the reply to an email could not be stored: if it is lost, a repeat is a new email", "door", door, "request_id", to.email, "mailbox", to.Address, "cause", err.Error())
 		}
 	}
 }

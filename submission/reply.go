@@ -36,6 +36,8 @@ var (
 	malformed     = reply(554, 5, 6, 0, "the text has a NUL, a CR or LF alone, a line of more than 998 octets, or a broken header")
 	notSevenBit   = reply(554, 5, 6, 3, "no relay takes octets above 127; encode the text as quoted-printable or base64")
 	notConfirmed  = reply(554, 5, 4, 0, "the relay did not confirm the email; it may arrive, and must not be sent again")
+	noRecords     = reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
+	tooManyWait   = reply(451, 4, 3, 2, "too many emails are waiting; nothing was sent")
 	inProgress    = reply(451, 4, 3, 2, "an earlier email to this mailbox is still being sent")
 	alone         = reply(451, 4, 5, 3, "the reply to the last email to this mailbox may be lost; send to it alone")
 	tooSlow       = reply(421, 4, 4, 2, "too slow; the connection is closed")
@@ -61,6 +63,8 @@ func (s *session) limited(r *report.Report) *smtp.SMTPError {
 // failed answers an email that was not accepted. What may have left is refused for good, as a queue would
 // send it again otherwise.
 func failed(err error, stays bool) *smtp.SMTPError {
+	said, _ := errors.AsType[*relay.Error](err)
+	e, _ := errors.AsType[*delivery.Error](err)
 	switch {
 	case errors.Is(err, relay.ErrTooBig):
 		return tooLarge
@@ -68,27 +72,16 @@ func failed(err error, stays bool) *smtp.SMTPError {
 		return notSevenBit
 	case errors.Is(err, relay.ErrUnsendable):
 		return malformed
-	}
-	said, _ := errors.AsType[*relay.Error](err)
-	if said != nil && said.Final() {
+	case said != nil && said.Final():
 		return rejected(said)
-	}
-	e, _ := errors.AsType[*delivery.Error](err)
-	if e == nil { // of the records of emails
-		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
-	}
-	switch e.Kind {
-	case delivery.Unavailable, delivery.Deferred:
-		return reply(451, 4, 4, 1, cmp.Or(words(said), "the relay is unavailable")+"; nothing was sent")
-	case delivery.Busy:
-		return reply(451, 4, 3, 2, "too many emails are waiting; nothing was sent")
-	case delivery.Storage:
-		return reply(451, 4, 3, 0, "the records are unavailable; nothing was sent")
-	case delivery.Unknown:
+	case stays:
 		return notConfirmed
-	}
-	if stays {
-		return reply(554, 5, 4, 0, "internal error; the email may arrive, and must not be sent again")
+	case e == nil, e.Kind == delivery.Storage: // of the newest emails, or of the limits
+		return noRecords
+	case e.Kind == delivery.Busy:
+		return tooManyWait
+	case e.Kind == delivery.Unavailable, e.Kind == delivery.Deferred:
+		return reply(451, 4, 4, 1, cmp.Or(words(said), "the relay is unavailable")+"; nothing was sent")
 	}
 	return reply(451, 4, 3, 0, "internal error; nothing was sent")
 }

@@ -132,8 +132,8 @@ func start(t testing.TB, with setup) *rig {
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
 		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		Log: log, Now: now, Shadows: func(string, address.Address, rules.Decision) {}, WrongKey: func(netip.Addr) bool { return false },
-		Count: func(outcome, rule, limit string) {
+		Log: log, Now: now, Shadows: func(string, string, address.Address, rules.Decision) {}, WrongKey: func(netip.Addr) bool { return false },
+		Count: func(_, outcome, rule, limit string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.counts[strings.TrimSpace(outcome+" "+rule+" "+limit)]++

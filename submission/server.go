@@ -23,34 +23,28 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// Options are what a Server works with. All are required unless their comment says otherwise.
+// Options are what a Server works with. All are required, but for TLS.
 type Options struct {
 	Delivery *delivery.Service
 	Rules    func() *rules.Set // in force
 	Identity address.Identity
-	// Keys sign clients in. Without any, clients on this machine need none.
-	Keys apikey.Keys
-	// WrongKey counts a wrong password by the address it came from, and reports whether there are too many.
-	WrongKey func(from netip.Addr) bool
-	// Records keep what came of the newest emails, so that a lost reply sends none again.
-	Records keyed.Store
-	// Senders are the addresses that email may be from.
-	Senders Senders
-	// Defer are the names of keys whose emails may come late: a limit defers them instead of
-	// refusing them.
-	Defer []string
-	// Domain is how the server names itself.
-	Domain         string
-	MaxBytes       int // of one email
+	Keys     apikey.Keys                // sign clients in; without any, clients on this machine need none
+	WrongKey func(from netip.Addr) bool // counts a wrong password by its address, and reports whether there are too many
+	Records  keyed.Store                // of the newest emails, so that a lost reply sends none again
+	Senders  Senders                    // that email may be from
+	Defer    []string                   // names of keys whose emails may come late: a limit defers them instead of refusing them
+	Domain   string                     // how the server names itself
+	MaxBytes int                        // of one email
+	TLS      *tls.Config                // offered by STARTTLS
+
 	MaxConnections int
-	// TLS, unless it is nil, is offered by STARTTLS.
-	TLS *tls.Config
+
 	Log *slog.Logger
+	Now func() int64 // milliseconds since 1970
 	// Count counts a recipient by what came of it: "sent", or a delivery.Kind, with Limited the limit.
-	Count func(outcome, rule, limit string)
+	Count func(door, outcome, rule, limit string)
 	// Shadows logs and counts the shadow rules that would have refused an admitted recipient.
-	Shadows func(id string, to address.Address, d rules.Decision)
-	Now     func() int64 // milliseconds since 1970
+	Shadows func(door, id string, to address.Address, d rules.Decision)
 }
 
 // The bounds of a connection and of an email.

@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,6 +54,7 @@ type session struct {
 // which the reply may be lost.
 type recipient struct {
 	address.Address
+	email   string // whose record it has
 	result  delivery.Result
 	refused *entry
 }
@@ -106,7 +108,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	}
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: s.caller(), Template: template}
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
-	one := recipient{Address: mailbox, result: result}
+	one := recipient{Address: mailbox, email: s.id, result: result}
 	if err == nil {
 		if err = s.open(mailbox); err != nil {
 			s.mail.Withdraw(mailbox)
@@ -121,19 +123,14 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 		s.conn.limit(time.Now().Add(s.server.times.Arrival))
 	}
 	s.to = append(s.to, one)
-	s.server.Shadows(s.id, mailbox, result.Decision)
+	s.server.Shadows(door, s.id, mailbox, result.Decision)
 	return nil
 }
 
 // noCaller is the key of all where there are no keys, as over HTTP.
 const noCaller = "local"
 
-func (s *session) caller() string {
-	if s.key == "" {
-		return noCaller
-	}
-	return s.key
-}
+func (s *session) caller() string { return cmp.Or(s.key, noCaller) }
 
 // notCharged returns the answer to a recipient who is not charged, or the refusal that its text may lift.
 func (s *session) notCharged(mailbox address.Address, err error) (*entry, error) {
@@ -166,15 +163,10 @@ func (s *session) Data(r io.Reader) error {
 		return smtp.ErrDataReset // reset before the library's goroutine began
 	}
 	defer s.forget()
-	front := s.received(time.UnixMilli(s.server.Now()))
-	text, answer, cause := s.read(front, r)
-	var hash []byte
-	var life int64
+	whole, text, answer, cause := s.read(r)
+	hash, life := fingerprint(text)
 	if answer == nil {
-		hash, life = fingerprint(text[len(front):])
-		if answer = s.server.Senders.checkText(text[len(front):]); answer == nil {
-			answer = s.earlier(hash, life)
-		}
+		answer = s.earlier(hash, life)
 	}
 	if answer != nil {
 		s.abandon(answer, cause)
@@ -182,7 +174,7 @@ func (s *session) Data(r io.Reader) error {
 	}
 	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.Answer)
 	defer cancel()
-	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, text)
+	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, whole)
 	answer = reply(250, 2, 0, 0, "accepted by the relay ["+s.id+"]")
 	if err != nil {
 		answer = failed(err, s.mail.Stays())
@@ -190,12 +182,11 @@ func (s *session) Data(r io.Reader) error {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
 	}
-	id, all := s.id, s.to
-	if s.mail.Stays() {
-		s.finish(id, all, answer, life)
-		s.conn.replied(func() { s.finish(id, all, nil, 0) })
+	if all := s.to; s.mail.Stays() {
+		s.finish(all, answer, life)
+		s.conn.replied(func() { s.finish(all, nil, 0) })
 	} else {
-		s.finish(id, all, nil, 0)
+		s.finish(all, nil, 0)
 	}
 	s.close()
 	return answer
@@ -204,19 +195,20 @@ func (s *session) Data(r io.Reader) error {
 // earlier returns the answer to a text that was sent before, or is being sent, or whose recipient must have had it and
 // has not. A recipient of several who got it does not get it again.
 func (s *session) earlier(hash []byte, life int64) (answer *smtp.SMTPError) {
-	var had []func()
+	var had []recipient
 	for _, to := range slices.Clone(s.to) {
 		one, email := s.leave(to, hash, life)
 		if one == nil {
 			continue
 		}
-		if answer = one; email == "" && to.refused == nil {
-			return answer
-		}
-		if email != "" {
+		switch answer = one; {
+		case email != "":
+			to.email = email
+			had = append(had, to)
 			s.log(entry{to: to.Address, answer: one, outcome: repeated})
-			had = append(had, func() { s.finish(email, []recipient{to}, nil, 0) })
-		} else {
+		case to.refused == nil:
+			return answer
+		default:
 			to.refused.answer = one
 			s.log(*to.refused)
 		}
@@ -229,11 +221,7 @@ func (s *session) earlier(hash []byte, life int64) (answer *smtp.SMTPError) {
 	if answer != nil && answer.Code == 250 && len(s.to) > 0 {
 		return nil
 	}
-	s.conn.replied(func() {
-		for _, forget := range had {
-			forget()
-		}
-	})
+	s.conn.replied(func() { s.finish(had, nil, 0) })
 	return answer
 }
 
@@ -275,7 +263,7 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
 	}
-	s.finish(s.id, s.to, nil, 0)
+	s.finish(s.to, nil, 0)
 	s.close()
 }
 

@@ -33,34 +33,35 @@ func (all Senders) allow(from address.Address) bool {
 	return false
 }
 
-// read reads a text behind what is in front of it.
-func (s *session) read(front []byte, r io.Reader) (text []byte, refusal *smtp.SMTPError, cause error) {
+// read reads a text, and returns it with and without the line that is put in front of it.
+func (s *session) read(r io.Reader) (whole, text []byte, refusal *smtp.SMTPError, cause error) {
 	_, chunks := r.(*io.PipeReader)
 	s.conn.chunks.Store(chunks)
 	defer func() { s.conn.chunks.Store(false); s.conn.dots.found = false }()
-	text = front
+	whole = s.received(time.UnixMilli(s.server.Now()))
+	front := len(whole)
 	for {
-		if len(text) == cap(text) {
-			if !s.hold(textStep) {
-				return nil, tooManyTexts, nil
+		if len(whole) == cap(whole) {
+			s.held += textStep
+			if s.server.texts.Add(textStep) > s.server.times.Texts {
+				return nil, nil, tooManyTexts, nil
 			}
-			text = append(make([]byte, 0, len(text)+textStep), text...) // exactly what is reserved
+			whole = append(make([]byte, 0, len(whole)+textStep), whole...) // exactly what is reserved
 		}
-		n, err := r.Read(text[len(text):cap(text)])
-		text = text[:len(text)+n]
+		n, err := r.Read(whole[len(whole):cap(whole)])
+		whole = whole[:len(whole)+n]
+		text = whole[front:]
 		switch {
-		case len(text)-len(front) > s.server.MaxBytes, err == smtp.ErrDataTooLarge:
-			return nil, tooLarge, nil
-		case err == io.EOF && chunks && announced(s.client) != int64(len(text)-len(front)):
-			return nil, tooSlow, io.ErrUnexpectedEOF
-		case err == io.EOF && s.conn.dots.found && !chunks:
-			return nil, malformed, nil
+		case len(text) > s.server.MaxBytes, err == smtp.ErrDataTooLarge:
+			return nil, nil, tooLarge, nil
+		case err == io.EOF && chunks && announced(s.client) != int64(len(text)):
+			return nil, nil, tooSlow, io.ErrUnexpectedEOF
+		case err == io.EOF && !chunks && s.conn.dots.found, err == smtp.ErrTooLongLine:
+			return nil, nil, malformed, nil
 		case err == io.EOF:
-			return text, nil, nil
-		case err == smtp.ErrTooLongLine:
-			return nil, malformed, nil
+			return whole, text, s.server.Senders.check(text), nil
 		case err != nil:
-			return nil, tooSlow, err
+			return nil, nil, tooSlow, err
 		}
 	}
 }
@@ -74,27 +75,10 @@ func announced(c *smtp.Conn) int64 {
 // textStep is by how much the memory of a text grows.
 const textStep = 64 << 10
 
-// hold reserves memory for a text, which forget gives back.
-func (s *session) hold(n int64) bool {
-	if s.server.texts.Add(n) > s.server.times.Texts {
-		s.server.texts.Add(-n)
-		return false
-	}
-	s.held += n
-	return true
-}
-
+// forget gives back the memory of a text.
 func (s *session) forget() {
 	s.server.texts.Add(-s.held)
 	s.held = 0
-}
-
-// checkText reports what is wrong with a text before a relay is asked.
-func (all Senders) checkText(text []byte) *smtp.SMTPError {
-	if !relay.Sendable(text, true) {
-		return malformed
-	}
-	return all.checkFrom(text)
 }
 
 func eightBit(text []byte) bool {
@@ -124,11 +108,11 @@ func name(given string) string {
 	return given
 }
 
-// checkFrom reports what is wrong with the From of a text.
-func (all Senders) checkFrom(text []byte) *smtp.SMTPError {
+// check reports what is wrong with a text, and with its From.
+func (all Senders) check(text []byte) *smtp.SMTPError {
 	value, count, whole := field(text, "from")
 	switch {
-	case !whole:
+	case !whole, !relay.Sendable(text, true):
 		return malformed
 	case count != 1 || len(value) > maxFrom: // net/mail is quadratic on long input
 		return notOneFrom
@@ -160,7 +144,7 @@ func field(text []byte, wanted string) (value string, count int, whole bool) {
 			return value, count, true
 		}
 		if begun && (line[0] == ' ' || line[0] == '\t') {
-			if found {
+			if found && len(value) <= maxFrom { // longer is refused, and would take quadratic time
 				value += string(line)
 			}
 			continue

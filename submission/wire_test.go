@@ -233,3 +233,16 @@ func TestReceived_Names_OnlyNames(t *testing.T) {
 		}
 	}
 }
+
+// A long header is read in no more time than its length takes.
+func TestText_EndlessFrom_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	c := r.signedIn()
+	c.to(alice)
+	began := time.Now()
+	c.data("From: no-reply@acme.example"+strings.Repeat("\r\n x", 250_000)+"\r\n\r\nhi\r\n", "553 5.7.1")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -10,13 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/submission"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
-
-// doorName names the SMTP door in metrics.
-const doorName = "smtp"
 
 // openDoor makes the SMTP door beside the server, if the settings have one.
 func (p *program) openDoor() error {
@@ -33,8 +28,7 @@ func (p *program) openDoor() error {
 		Delivery: shared.Delivery, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
-		Count:   func(outcome, rule, limit string) { shared.Count(doorName, outcome, rule, limit) },
-		Shadows: func(id string, to address.Address, d rules.Decision) { shared.Shadows(doorName, id, to, d) },
+		Count: shared.Count, Shadows: shared.Shadows,
 	})
 	p.server.AlsoDrain(p.door.Shutdown)
 	return p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
