@@ -79,6 +79,30 @@ type node struct {
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder
+
+	holds    string // the words of a line that is not written before it is released
+	held     chan struct{}
+	released chan struct{}
+}
+
+// holdLine holds back a line with these words, until it is released.
+func (l *logged) holdLine(words string) (release func()) {
+	l.holds, l.held, l.released = words, make(chan struct{}), make(chan struct{})
+	return sync.OnceFunc(func() { close(l.released) })
+}
+
+// A holding handler holds back what its log says, before it has any lock.
+type holding struct {
+	slog.Handler
+	log *logged
+}
+
+func (h holding) Handle(ctx context.Context, r slog.Record) error {
+	if h.log.holds != "" && strings.Contains(r.Message, h.log.holds) {
+		close(h.log.held)
+		<-h.log.released
+	}
+	return h.Handler.Handle(ctx, r)
 }
 
 func (l *logged) Write(b []byte) (int, error) {
@@ -100,7 +124,7 @@ func open(t testing.TB, dir string, url string) *node {
 	n.client = must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
 	n.store = must.Get(cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}))(t)
 	n.Standby = must.Get(standby.New(standby.Options{
-		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(holding{slog.NewTextHandler(n.log, nil), n.log}),
 	}))(t)
 	n.own = local.New(n.store.Table("mailbox"), tiers)
 	n.mailbox = n.Limiter("mailbox", onRedis(t, n.client, "mailbox", tiers), n.own)
