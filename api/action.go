@@ -109,7 +109,7 @@ func (s *Server) peekAction(r *request, body *subjectBody) (any, error) {
 // releaseAction refunds a take.
 func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
 	r.admission = throttle.ID([]byte(body.ID))
-	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
+	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: timeIn(r.admission)})
 	if released {
 		s.metrics.actions.WithLabelValues(r.action, "released", "").Inc()
 	}

@@ -50,14 +50,14 @@ func (n *names) take(of idempotency.Name) throttle.ID {
 	return idOf(hash[:])
 }
 
-// idAt returns the id of a take that a counter admitted at a moment. A counter refunds a take by its
-// moment, so the id encodes that.
+// idAt returns the id of a take that a counter admitted at a time. A counter refunds a take by its
+// time, so the id encodes that.
 func idAt(ms int64) throttle.ID {
 	return idOf(binary.BigEndian.AppendUint64(nil, uint64(ms))[2:])
 }
 
-// momentOf undoes idAt. Of any other id it makes a moment far from that of a take.
-func momentOf(id throttle.ID) int64 {
+// timeIn returns the time in an id of idAt. In any other id that is a time far from any take.
+func timeIn(id throttle.ID) int64 {
 	var b [8]byte
 	_, _ = base64.RawURLEncoding.Decode(b[2:], id[:])
 	return int64(binary.BigEndian.Uint64(b[:]))

@@ -10,9 +10,10 @@ import (
 	"github.com/mailgate/mailgate/internal/share"
 )
 
-// keylessShare returns how many requests without a valid key may be in progress. A browser loads a page
-// over six connections; more for each processor makes sends beside a flood slower. Where no keys are
-// set every program of this machine is a caller, and a Fallback may hold its requests for any time.
+// keylessShare returns how many requests without a valid key may be in progress; 0 is no bound. A browser
+// loads a page over six connections; a larger share for each processor slows sends during a flood. There
+// is no bound without keys, where every program of this machine is a caller, nor with a Fallback, whose
+// requests may wait for any time.
 func keylessShare(o Options) int64 {
 	if o.APIKeys.IsZero() || o.Fallback != nil {
 		return 0

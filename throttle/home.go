@@ -80,8 +80,8 @@ type Reply struct {
 var (
 	// ErrUnavailable is the kind of every failure to read or write records.
 	ErrUnavailable = errors.New("the records are unavailable")
-	// ErrUnchanged is also in an ErrUnavailable if certainly nothing was recorded, as when
-	// there was no connection.
+	// ErrUnchanged accompanies ErrUnavailable where certainly nothing was recorded, such as
+	// without a connection.
 	ErrUnchanged = errors.New("nothing was recorded")
 	// ErrKey is the kind of a key that is empty or too long.
 	ErrKey = errors.New("a key is 1 to 1024 bytes long")

@@ -9,7 +9,7 @@ import (
 // hash identifies a code, its address and its purpose. Without the secret key it reveals none of them.
 type hash [16]byte
 
-// hashPurpose keeps the key apart from all others that are made of the same secret.
+// hashPurpose makes this key differ from the other keys derived from the same secret.
 const hashPurpose = "mailgate verify: hashes of codes, version 1"
 
 // hashOf returns the hash of a code for this recipient. The case of Latin letters in the address

@@ -11,8 +11,8 @@ import (
 // Options are the settings of Relays. Zero fields mean the defaults named here.
 type Options struct {
 	// MaxConns is the most connections to any one relay. 8. Emails to one recipient domain,
-	// with its subdomains, may hold half of them. Where the relay takes fewer, and says 4xx
-	// to one more, or 432 to an email over one more, that email waits for the other connections.
+	// with its subdomains, may hold half of them. Where the relay answers 4xx to a further
+	// connection, or 432 to an email on it, that email waits for the other connections.
 	MaxConns int
 	// Deadline bounds a send as a whole, over all relays and retries; the caller's context
 	// can only shorten it. 30 s.

@@ -12,9 +12,8 @@ const (
 	aboutLoad                   // other connections that are sending
 )
 
-// refusals is what relays say, as data: the first row matches of which all that is given
-// matches. Words are in lower case, and each has a space, as no address has that is
-// repeated in a reply.
+// refusals says what a reply is about. The first row decides whose given fields all match. Words are
+// in lower case and have a space, so that an address in a reply matches none.
 var refusals = []struct {
 	code     int
 	enhanced string // a prefix if it ends in a dot

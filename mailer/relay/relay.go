@@ -67,11 +67,10 @@ func (e *Error) overLimit() bool {
 	return e.Step == StepBanner || e.Step == StepEHLO || e.Step == StepAUTH || e.Reply.about() == aboutLoad
 }
 
-// health returns what an attempt tells about the relay, by the step at which it failed. Failures
-// that a recipient can cause do not count: a failure at RCPT means that MAIL was answered well. Nor
-// is a send that ran out of its own time, or one connection more than the relay takes. Silence at
-// DATA or after the final dot is: that a recipient's server is behind it cannot be told from a
-// relay that hangs.
+// health returns what an attempt tells about the relay, by the step at which it failed. What a
+// recipient can cause does not count against the relay: a failure at RCPT means that it answered MAIL.
+// Neither does the end of a send's own time, nor a connection beyond the relay's limit. Silence at DATA
+// or after the final dot does count: a recipient's slow server looks the same as a relay that hangs.
 func health(ctx context.Context, failure *Error) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
