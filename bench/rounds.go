@@ -12,11 +12,15 @@ type sample struct {
 	rate      float64 // operations a second
 	processor float64 // microseconds for an operation, user and system; 0: not measured
 	memory    float64 // resident megabytes at the end; 0: not measured
+	redis     float64 // microseconds of Redis for an operation; 0: not measured
+	commands  float64 // commands and calls of scripts that Redis ran for an operation; 0: not measured
 }
 
 func rate(s sample) float64      { return s.rate }
 func elapsed(s sample) float64   { return 1e6 / s.rate } // microseconds for an operation
 func processor(s sample) float64 { return s.processor }
+func commands(s sample) float64  { return s.commands }
+func ofRedis(s sample) float64   { return s.redis }
 
 // side is one contender: it runs one round.
 type side func() sample
@@ -33,6 +37,14 @@ func alternate(rounds int, sides ...side) [][]sample {
 		}
 	}
 	return samples
+}
+
+// measures returns one measure of some samples.
+func measures(samples []sample, of func(sample) float64) (all []float64) {
+	for _, s := range samples {
+		all = append(all, of(s))
+	}
+	return all
 }
 
 // spread is the lowest, the median and the highest of some values.

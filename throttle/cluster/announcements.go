@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	beat      = "\x00" // begins a heartbeat; all other messages are keys
 	beatEvery = 100 * time.Millisecond
 	maxSilent = 200 * time.Millisecond // since the last heartbeat that came back
 )
@@ -30,7 +29,7 @@ func (m *Memory) listen() {
 
 // subscribe listens until nothing has come for a second, though heartbeats are sent.
 func (m *Memory) subscribe() {
-	channel := m.client.Subscribe(m.work, m.channel)
+	channel := m.client.Subscribe(m.work, m.channel, m.beats)
 	defer channel.Close()
 	defer context.AfterFunc(m.work, func() { _ = channel.Close() })()
 	for m.work.Err() == nil {
@@ -42,21 +41,20 @@ func (m *Memory) subscribe() {
 		case *redis.Subscription: // also after the library has connected again
 			m.Forget()
 		case *redis.Message:
-			m.hear(received.Payload)
+			m.hear(received)
 		}
 	}
 }
 
 // hear takes a message. A server sends messages in order: when a heartbeat arrives, so have all
 // announcements of its master that are older.
-func (m *Memory) hear(text string) {
-	if !strings.HasPrefix(text, beat) {
-		m.forget(text)
+func (m *Memory) hear(message *redis.Message) {
+	if message.Channel != m.beats {
+		m.forget(message.Payload)
 		return
 	}
-	own, isOwn := strings.CutPrefix(text, m.node)
-	at, address, _ := strings.Cut(own, " ")
-	if sent, err := strconv.ParseInt(at, 10, 64); isOwn && err == nil {
+	at, address, _ := strings.Cut(message.Payload, " ")
+	if sent, err := strconv.ParseInt(at, 10, 64); err == nil {
 		m.heard.Store(address, sent)
 	}
 }
@@ -92,5 +90,5 @@ func (m *Memory) beatThrough(master *redis.Client) {
 	if _, cluster := m.client.(*redis.ClusterClient); cluster {
 		address = master.Options().Addr
 	}
-	_ = master.Publish(ctx, m.channel, m.node+strconv.FormatInt(sinceBegan(), 10)+" "+address).Err()
+	_ = master.Publish(ctx, m.beats, strconv.FormatInt(sinceBegan(), 10)+" "+address).Err()
 }

@@ -23,11 +23,11 @@ import (
 // would answer.
 //
 // A state is used for a second at most, which bounds what is not announced, such as a key deleted
-// by hand; and only while heartbeats that this node sends come back on the channel.
+// by hand; and only while heartbeats that this node sends itself come back by the same way.
 type Memory struct {
 	client  redis.UniversalClient
-	channel string
-	node    string // begins this node's heartbeats
+	channel string // of announcements
+	beats   string // the channel of this node's heartbeats
 	states  *cache.Recent[*remembered]
 
 	seed        maphash.Seed
@@ -66,7 +66,8 @@ func NewMemory(client redis.UniversalClient, prefix string, size int64) (*Memory
 	if err != nil {
 		return nil, fmt.Errorf("a memory of refusals: %w", err)
 	}
-	m := &Memory{client: client, channel: prefix + ":changed", node: beat + throttle.NewID().String(), states: states, seed: maphash.MakeSeed()}
+	m := &Memory{client: client, channel: prefix + ":changed", states: states, seed: maphash.MakeSeed()}
+	m.beats = m.channel + ":" + throttle.NewID().String()
 	m.work, m.stop = context.WithCancel(context.Background())
 	m.background.Go(m.listen)
 	m.background.Go(m.beat)
