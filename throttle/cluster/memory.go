@@ -177,8 +177,11 @@ func admits(op throttle.Op, state []byte, now int64) bool {
 // keep remembers the state that Redis answered with, if the next send of the key is refused by it. If
 // not, one that was known is out of date.
 func (m *Memory) keep(key string, op throttle.Op, r throttle.Reply, known bool, next *remembered) {
-	next.state = r.State
-	if op.Step == throttle.StepTake && r.Done {
+	if next.state = r.State; r.Done {
+		if !known { // most keys are not asked for again at once
+			m.forget(key) // a Set may be under way
+			return
+		}
 		next.state, _ = op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
 	}
 	switch {

@@ -129,7 +129,7 @@ func (h *home) ask(ctx context.Context, key string, op throttle.Op) (throttle.Re
 	for range 2 {
 		sent := h.clocks.since()
 		args := []any{string(op.Step), encode(op.All), h.notAfter(ctx, key, op.Step), params}
-		if h.memory != nil {
+		if h.memory != nil && op.Step != throttle.StepTake && op.Step != throttle.StepPeek {
 			args = append(args, h.memory.channel)
 		}
 		answer, err := script.Run(ctx, h.client, key, args...)
