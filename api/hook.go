@@ -40,10 +40,10 @@ var accepted = called{status: fiber.StatusOK}
 // identifyHook notes which hook a genuine call is for. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
 func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
+	header := func(name string) string { return c.Get(name) }
 	for _, hook := range s.with.Hooks {
-		header := func(name string) string { return c.Get(name) }
 		if c.Path() == hookPath(hook) && hook.Genuine(header, c.Request().Body(), time.UnixMilli(s.with.Now())) {
-			r.shown, r.shownName = systems, hook.Name()
+			r.shown = systems
 		}
 	}
 }
@@ -65,49 +65,13 @@ func (s *Server) answerHook(hook Hook) fiber.Handler {
 	}
 }
 
-// call sends the emails of a call.
+// call sends the emails of a call: it charges all or none, and then sends them in order up to the first that
+// fails. Those after it are refunded.
 func (s *Server) call(r *request, hook Hook) called {
-	if err := checkEncoding(r.c); err != nil {
-		return s.told(r, err)
-	}
-	key, emails, err := hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
+	key, emails, err := s.readCall(r, hook)
 	if err != nil {
-		return s.told(r, &problem{kind: invalid, detail: err.Error(), cause: err})
-	}
-	end := r.began.Add(s.with.SendDeadline)
-	for i := range emails {
-		if err := s.complete(r, &emails[i]); err != nil {
-			return s.told(r, err)
-		}
-		if by := emails[i].By; !by.IsZero() {
-			end = by.Add(relayAnswer)
-		}
-	}
-	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
-	if err := s.enter(r.c, r, systems); err != nil {
 		return s.told(r, err)
 	}
-	return s.sendAll(r, key, emails)
-}
-
-// relayAnswer is how long a relay may take to answer an email that was on its way in time.
-const relayAnswer = time.Second
-
-// complete adds to an email what a hook does not know, and checks it.
-func (s *Server) complete(r *request, email *delivery.Send) error {
-	email.Rules, email.Composer, email.Decided = r.live.Rules, r.live.Composer, r.decided
-	traits := &email.Traits
-	traits.Mailbox, traits.Caller, traits.Template = email.Mail.To.Key(), r.key, email.Mail.Template
-	s.warnOfInside(r, *traits)
-	if wrong := s.delivery.Check(*email); len(wrong) > 0 {
-		return &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
-	}
-	return nil
-}
-
-// sendAll charges all emails or none, and then sends them in order up to the first that fails. Those after
-// it are refunded.
-func (s *Server) sendAll(r *request, key string, emails []delivery.Send) called {
 	attempts := make([]*delivery.Attempt, len(emails)) // nil: sent under the key before
 	defer func() {
 		for _, attempt := range attempts {
@@ -116,39 +80,61 @@ func (s *Server) sendAll(r *request, key string, emails []delivery.Send) called 
 			}
 		}
 	}()
-	for i := range emails {
-		r.mailbox = emails[i].Mail.To
+	for i, email := range emails {
+		r.mailbox = email.Mail.To
 		attempt, first, err := s.beginEmail(r, key, i)
-		switch {
-		case err != nil:
-			return s.told(r, s.notSent(r, emails[i].Traits, err))
-		case first == nil:
-			attempts[i] = attempt
-		default:
-			s.metrics.count(r.door, outcomeReplayed, "", "")
-			r.replayed = true
-			if first.Status != accepted.status {
+		if first != nil {
+			s.metrics.sent(r, outcomeReplayed)
+			if r.replayed = true; first.Status != accepted.status {
 				return called{first.Status, string(first.Body)}
 			}
-		}
-	}
-	for i, attempt := range attempts {
-		if r.mailbox = emails[i].Mail.To; attempt == nil {
 			continue
 		}
-		if err := attempt.Charge(emails[i]); err != nil {
-			return s.told(r, s.notSent(r, emails[i].Traits, err))
+		if attempts[i] = attempt; err == nil {
+			err = attempt.Charge(email)
+		}
+		if err != nil {
+			return s.told(r, s.notSent(r, email.Traits, err))
 		}
 	}
-	for i, attempt := range attempts {
-		if r.mailbox = emails[i].Mail.To; attempt == nil {
+	for i, email := range emails {
+		if attempts[i] == nil {
 			continue
 		}
-		if result := s.sendEmail(r, attempt, emails[i]); result != accepted {
-			return result
+		if came := s.sendEmail(r, attempts[i], email); came != accepted {
+			return came
 		}
 	}
 	return accepted
+}
+
+// relayAnswer is how long a relay may take to answer an email that was on its way in time.
+const relayAnswer = time.Second
+
+// readCall reads the emails of a call, adds what a hook does not know, and checks them.
+func (s *Server) readCall(r *request, hook Hook) (key string, emails []delivery.Send, err error) {
+	if err := checkEncoding(r.c); err != nil {
+		return "", nil, err
+	}
+	key, emails, err = hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
+	if err != nil {
+		return "", nil, &problem{kind: invalid, detail: err.Error(), cause: err}
+	}
+	end := r.began.Add(s.with.SendDeadline)
+	for i := range emails {
+		email, traits := &emails[i], &emails[i].Traits
+		email.Rules, email.Composer, email.Decided = r.live.Rules, r.live.Composer, r.decided
+		traits.Mailbox, traits.Caller, traits.Template = email.Mail.To.Key(), r.key, email.Mail.Template
+		if wrong := s.delivery.Check(*email); len(wrong) > 0 {
+			return "", nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
+		}
+		if !email.By.IsZero() {
+			end = email.By.Add(relayAnswer)
+		}
+		s.warnOfInside(r, *traits)
+	}
+	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
+	return key, emails, s.enter(r.c, r, systems)
 }
 
 // beginEmail begins an email of a call. While an earlier try of the call is in progress it waits for its
@@ -159,9 +145,9 @@ func (s *Server) beginEmail(r *request, key string, number int) (*delivery.Attem
 	}
 	name := idempotency.Name{Caller: r.key, Key: key + "/" + strconv.Itoa(number)}
 	fingerprint := s.names.request("POST /hooks/"+r.key, r.c.Request().Body())
-	for earlier := false; ; earlier = true {
+	for waited := false; ; waited = true {
 		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, fingerprint)
-		if earlier && r.ctx.Err() != nil && err != nil {
+		if waited && err != nil && r.ctx.Err() != nil {
 			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: err}
 		}
 		if kindOf(err) != delivery.InFlight {
@@ -175,13 +161,13 @@ const inFlightPause = 50 * time.Millisecond
 
 // sendEmail sends one email, and keeps what came of it for the next try of the call.
 func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) called {
-	result, err := attempt.Send(email)
+	r.mailbox = email.Mail.To
 	came := accepted
-	if err == nil {
+	if result, err := attempt.Send(email); err != nil {
+		came = s.told(r, s.notSent(r, email.Traits, err))
+	} else {
 		s.noteResult(r, &result)
 		s.metrics.sent(r, outcomeSent)
-	} else {
-		came = s.told(r, s.notSent(r, email.Traits, err))
 	}
 	if attempt.Answered() {
 		attempt.Finish(idempotency.Answer{Status: came.status, Body: []byte(came.words)})
@@ -194,15 +180,16 @@ func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery
 func (s *Server) told(r *request, err error) called {
 	p := problemOf(err)
 	r.note(p)
+	status := p.kind.status
 	switch {
 	case p.kind == deliveryUnknown:
 		return accepted
 	case p.kind == quotaExceeded:
-		return called{p.kind.status, p.report.Words()}
+		return called{status, p.report.Words()}
 	case p.kind == recipientRejected:
-		return called{p.kind.status, "This address does not accept the email."}
-	case p.kind.status < fiber.StatusInternalServerError:
-		return called{p.kind.status, cmp.Or(p.detail, p.kind.detail)}
+		return called{status, "This address does not accept the email."}
+	case status < fiber.StatusInternalServerError:
+		return called{status, cmp.Or(p.detail, p.kind.detail)}
 	}
-	return called{p.kind.status, "The email could not be sent. Try again in a minute."}
+	return called{status, "The email could not be sent. Try again in a minute."}
 }

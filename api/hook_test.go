@@ -264,10 +264,19 @@ func TestHookSupabase_SlowRelay_AnsweredInTime(t *testing.T) {
 	} {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, setup{options: hooksOn(t), relay: &fault.Script{At: at, Kind: fault.Silence}})
-			began := time.Now()
-			got := r.supabase("signup", "2026-11-20T11:59:59.900Z", began.UTC().Format(time.RFC3339Nano))
-			if took := time.Since(began); got.text != want || took > 4900*time.Millisecond {
-				t.Errorf("after %s: %s", took, got.text)
+			began, answers := time.Now(), make(chan string, 2)
+			for range 2 { // two tries
+				go func() {
+					answers <- r.supabase("signup", "2026-11-20T11:59:59.900Z", began.UTC().Format(time.RFC3339Nano)).text
+				}()
+			}
+			for range 2 {
+				if got, took := <-answers, time.Since(began); got != want || took > 4900*time.Millisecond {
+					t.Errorf("after %s: %s", took, got)
+				}
+			}
+			if sent := r.Relayed(); sent > 1 {
+				t.Errorf("%d emails", sent)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -68,7 +67,7 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 	if result.Decision.Delay > 0 {
 		q.decided()
 	}
-	if err := a.wait(q.By, result.Decision.Delay); err != nil {
+	if err := a.service.wait(a.ctx, result.Decision.Delay); err != nil {
 		return err
 	}
 	mail, err := a.compose(q, result)
@@ -80,16 +79,6 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 	}
 	q.decided()
 	return a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}, By: q.By}, mail.Bytes, a.handOver)
-}
-
-func (a *Attempt) wait(by time.Time, delay int64) error {
-	ctx := a.ctx
-	if !by.IsZero() {
-		within, cancel := context.WithDeadline(ctx, by)
-		defer cancel()
-		ctx = within
-	}
-	return a.service.wait(ctx, delay)
 }
 
 func (q *Send) decided() {

@@ -2,8 +2,8 @@
 // Send Email Hook of Supabase Auth and the HTTP email connector of Logto.
 //
 // A hook says whether a call is genuine, which emails it asks for, and what to answer in that system's
-// terms. It decides and sends nothing: package api, whose listener brings the calls, has package delivery
-// do that as for POST /send-code. Nothing in a call chooses a host, a template's file or a header.
+// terms. Package api, whose listener brings the calls, has package delivery send them as for
+// POST /send-code. Nothing in a call chooses a host, a template's file or a header.
 package hooks
 
 import (
@@ -21,30 +21,14 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// letter is what a call says of one email.
-type letter struct {
-	field, to        string // the field with the address, for errors
-	template, locale string
-	codeField, code  string
-	visitor          string // an IP address
-	linked           bool   // it has a link in place of a code
-	data             map[string]string
-}
-
-// email makes the send of a letter. An error names a field and holds no value of it.
-func (l letter) email(identity address.Identity) (delivery.Send, error) {
-	to, err := address.Parse(l.to, identity)
+// email makes an email to an address in a field, requested by the visitor at ip. An error holds no value.
+func email(identity address.Identity, field, to, template, code, ip string) (delivery.Send, error) {
+	parsed, err := address.Parse(to, identity)
 	if err != nil {
-		return delivery.Send{}, fmt.Errorf("%s: %w", l.field, err)
+		return delivery.Send{}, fmt.Errorf("%s: %w", field, err)
 	}
-	if l.code == "" && !l.linked { // one would be issued that the system does not know
-		return delivery.Send{}, fmt.Errorf("%s is missing", l.codeField)
-	}
-	client, _ := netip.ParseAddr(l.visitor) // an unknown visitor is not counted
-	return delivery.Send{
-		Linked: l.linked, Traits: rules.Send{Client: client},
-		Mail: message.Request{To: to, Code: l.code, Template: l.template, Locale: l.locale, Data: l.data},
-	}, nil
+	client, _ := netip.ParseAddr(ip) // an unknown visitor is not counted
+	return delivery.Send{Traits: rules.Send{Client: client}, Mail: message.Request{To: parsed, Template: template, Code: code}}, nil
 }
 
 // read reads a call. Unknown members are ignored, since a system adds them with time.
@@ -57,8 +41,7 @@ func read(body []byte, into any) error {
 
 // unknownKind refuses a kind of email for which there is no template. The kind is quoted and cut.
 func unknownKind(field, kind string) error {
-	const most = 64
-	return fmt.Errorf("%s: no email of the kind %.*q is known", field, most, kind)
+	return fmt.Errorf("%s: no email of the kind %.64q is known", field, kind)
 }
 
 // same compares secrets in a time that says nothing about them.

@@ -17,24 +17,12 @@ type Logto struct{ authorization, origin string }
 // one they are refused.
 func NewLogto(authorization, site string) *Logto { return &Logto{authorization, origin(site)} }
 
-// Name is the end of the hook's path, and its name in logs, metrics and rules.
+// Name returns "logto".
 func (*Logto) Name() string { return "logto" }
 
 // Genuine checks the Authorization, which Logto sends as it was entered there.
 func (l *Logto) Genuine(header func(name string) string, _ []byte, _ time.Time) bool {
 	return same(header("Authorization"), l.authorization)
-}
-
-// logtoCall is the part of a call that is used.
-type logtoCall struct {
-	To      string `json:"to"`
-	Type    string `json:"type"`
-	IP      string `json:"ip"`
-	Payload struct {
-		Code   string `json:"code"`
-		Link   string `json:"link"`
-		Locale string `json:"locale"`
-	} `json:"payload"`
 }
 
 const invitation = "logto-organization-invitation"
@@ -48,7 +36,16 @@ var logtoTemplates = map[string]string{
 
 // Read returns the email of a call. It has no key: Logto calls once.
 func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key string, emails []delivery.Send, err error) {
-	var call logtoCall
+	var call struct {
+		To      string `json:"to"`
+		Type    string `json:"type"`
+		IP      string `json:"ip"`
+		Payload struct {
+			Code   string `json:"code"`
+			Link   string `json:"link"`
+			Locale string `json:"locale"`
+		} `json:"payload"`
+	}
 	if err := read(body, &call); err != nil {
 		return "", nil, err
 	}
@@ -56,15 +53,18 @@ func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key s
 	if !known {
 		return "", nil, unknownKind("type", call.Type)
 	}
-	one := letter{field: "to", to: call.To, template: template, locale: call.Payload.Locale, codeField: "payload.code", code: call.Payload.Code, visitor: call.IP}
-	if template == invitation {
-		if l.origin == "" || origin(call.Payload.Link) != l.origin {
-			return "", nil, errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
-		}
-		one.linked, one.code, one.data = true, "", map[string]string{"link": call.Payload.Link}
+	one, err := email(identity, "to", call.To, template, call.Payload.Code, call.IP)
+	one.Mail.Locale = call.Payload.Locale
+	switch {
+	case err != nil:
+	case template != invitation && call.Payload.Code == "": // one would be issued that Logto does not know
+		err = errors.New("payload.code is missing")
+	case template == invitation && (l.origin == "" || origin(call.Payload.Link) != l.origin):
+		err = errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
+	case template == invitation:
+		one.Linked, one.Mail.Code, one.Mail.Data = true, "", map[string]string{"link": call.Payload.Link}
 	}
-	email, err := one.email(identity)
-	return "", []delivery.Send{email}, err
+	return "", []delivery.Send{one}, err
 }
 
 // origin returns the scheme and host of a URL, or nothing where it has none or a user.

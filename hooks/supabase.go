@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -53,7 +54,7 @@ func NewSupabase(secrets Secrets, site string) *Supabase {
 	return &Supabase{secrets, strings.TrimSuffix(site, "/")}
 }
 
-// Name is the end of the hook's path, and its name in logs, metrics and rules.
+// Name returns "supabase".
 func (*Supabase) Name() string { return "supabase" }
 
 // clockSkew is how old or early a signature may be.
@@ -89,107 +90,75 @@ type supabaseCall struct {
 		Email    string `json:"email"`
 		NewEmail string `json:"new_email"`
 	} `json:"user"`
-	Email supabaseEmail `json:"email_data"`
-}
-
-type supabaseEmail struct {
-	Kind         string `json:"email_action_type"`
-	Token        string `json:"token"`
-	TokenHash    string `json:"token_hash"`
-	TokenNew     string `json:"token_new"`
-	TokenHashNew string `json:"token_hash_new"`
-	RedirectTo   string `json:"redirect_to"`
+	Email struct {
+		Kind         string `json:"email_action_type"`
+		Token        string `json:"token"`
+		TokenHash    string `json:"token_hash"`
+		TokenNew     string `json:"token_new"`
+		TokenHashNew string `json:"token_hash_new"`
+		RedirectTo   string `json:"redirect_to"`
+	} `json:"email_data"`
 }
 
 // supabaseTemplates are the emails with a code, by email_action_type. Notifications have none and are
 // refused: limits that keep a second code away would keep them away too.
 var supabaseTemplates = map[string]string{
 	"signup": "supabase-signup", "recovery": "supabase-recovery", "magiclink": "supabase-magiclink", "email": "supabase-magiclink",
-	"invite": "supabase-invite", "email_change": emailChange, "reauthentication": "supabase-reauthentication",
+	"invite": "supabase-invite", "email_change": "supabase-email-change", "reauthentication": "supabase-reauthentication",
 }
-
-const emailChange = "supabase-email-change"
 
 // Supabase Auth waits for five seconds from its first try, tries again two seconds after a lost connection,
 // and keeps the token only when the hook has answered. A code that left later than handOver is one that it
 // does not know.
 const (
-	handOver   = 3500 * time.Millisecond
-	retryAfter = 2 * time.Second
+	handOver  = 3500 * time.Millisecond
+	secondTry = 2500 * time.Millisecond // has come by then; a time further back is that of another clock
 )
 
-// Read returns the emails of a call. All tries of one event have one key.
+// Read returns the emails of a call, two for a change of address that both have to confirm. There the token
+// for one address comes with the hash for the other. All tries of one event have one key.
 func (s *Supabase) Read(body []byte, identity address.Identity, began time.Time) (key string, emails []delivery.Send, err error) {
 	var call supabaseCall
 	if err := read(body, &call); err != nil {
 		return "", nil, err
 	}
-	const longest = 64
-	if len(call.Metadata.UUID) > longest {
-		return "", nil, errors.New("metadata.uuid is too long")
+	if first := call.Metadata.Time; first.Before(began) && first.After(began.Add(-secondTry)) {
+		began = first
 	}
-	letters, err := s.letters(call)
-	for _, l := range letters {
-		email, err := l.email(identity)
-		if err != nil {
-			return "", nil, err
+	add := func(field, to, tokenField, token, hash string) error {
+		one, err := email(identity, field, to, supabaseTemplates[call.Email.Kind], token, call.Metadata.IP)
+		if err == nil && token == "" { // one would be issued that Supabase does not know
+			err = errors.New(tokenField + " is missing")
 		}
-		email.By = call.begun(began).Add(handOver)
-		emails = append(emails, email)
+		one.By, one.Mail.Data = began.Add(handOver), s.link(&call, hash)
+		emails = append(emails, one)
+		return err
+	}
+	const current, next, token = "user.email", "user.new_email", "email_data.token"
+	switch data, user := call.Email, call.User; {
+	case supabaseTemplates[data.Kind] == "":
+		err = unknownKind("email_action_type", data.Kind)
+	case len(call.Metadata.UUID) > 64:
+		err = errors.New("metadata.uuid is too long")
+	case data.Kind != "email_change":
+		err = add(current, user.Email, token, data.Token, data.TokenHash)
+	case data.TokenNew == "" && data.TokenHashNew == "":
+		err = add(next, user.NewEmail, token, data.Token, data.TokenHash)
+	default:
+		err = cmp.Or(add(current, user.Email, token, data.Token, data.TokenHashNew), add(next, user.NewEmail, "email_data.token_new", data.TokenNew, data.TokenHash))
 	}
 	return call.Metadata.UUID, emails, err
 }
 
-// begun is when the first try of a call may have begun, which arrived at the given time.
-func (c *supabaseCall) begun(arrived time.Time) time.Time {
-	switch first := c.Metadata.Time; {
-	case first.IsZero(), first.After(arrived):
-		return arrived
-	case first.Before(arrived.Add(-retryAfter)): // the clocks may differ
-		return arrived.Add(-retryAfter)
-	default:
-		return first
-	}
-}
-
-// letters are the emails of a call: two for a change that both addresses have to confirm. There the token for
-// one address comes with the hash for the other.
-func (s *Supabase) letters(call supabaseCall) ([]letter, error) {
-	email := call.Email
-	template, known := supabaseTemplates[email.Kind]
-	if !known {
-		return nil, unknownKind("email_action_type", email.Kind)
-	}
-	one := letter{field: "user.email", to: call.User.Email, template: template, codeField: "email_data.token", code: email.Token, visitor: call.Metadata.IP}
-	if template == "supabase-reauthentication" {
-		return []letter{one}, nil
-	}
-	one.data = s.link(email, email.TokenHash)
-	if template != emailChange {
-		return []letter{one}, nil
-	}
-	changed := one
-	changed.field, changed.to = "user.new_email", call.User.NewEmail
-	if email.TokenNew == "" && email.TokenHashNew == "" {
-		return []letter{changed}, nil
-	}
-	changed.codeField, changed.code = "email_data.token_new", email.TokenNew
-	one.data = s.link(email, email.TokenHashNew)
-	return []letter{one, changed}, nil
-}
-
 // link is the data of a template: the link to Supabase Auth, and its parts for operators whose own page
 // confirms. Supabase Auth leads a visitor only to a redirect_to that its settings allow.
-func (s *Supabase) link(email supabaseEmail, hash string) map[string]string {
+func (s *Supabase) link(call *supabaseCall, hash string) map[string]string {
 	if hash == "" {
 		return nil
 	}
-	query := url.Values{"token": {hash}, "type": {email.Kind}}
-	if email.RedirectTo != "" {
-		query.Set("redirect_to", email.RedirectTo)
-	}
+	query := url.Values{"token": {hash}, "type": {call.Email.Kind}, "redirect_to": {call.Email.RedirectTo}}
 	return map[string]string{
-		"link": s.site + "/verify?" + query.Encode(), "token_hash": hash, "type": email.Kind, "redirect_to": email.RedirectTo,
+		"link": s.site + "/verify?" + query.Encode(), "token_hash": hash, "type": call.Email.Kind, "redirect_to": call.Email.RedirectTo,
 	}
 }
 
@@ -199,9 +168,5 @@ func (*Supabase) Answer(status int, words string) (code int, contentType string,
 	if status == 200 {
 		return 200, "application/json", []byte("{}")
 	}
-	type failure struct {
-		Code    int    `json:"http_code"`
-		Message string `json:"message"`
-	}
-	return 200, "application/json", wire.Encode(map[string]failure{"error": {status, words}})
+	return 200, "application/json", wire.Encode(map[string]any{"error": map[string]any{"http_code": status, "message": words}})
 }

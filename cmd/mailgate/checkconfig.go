@@ -48,11 +48,9 @@ func writeHooks(to *strings.Builder, c *config.Config) {
 		return
 	}
 	to.WriteString("\nHooks:\n")
-	table := columns(to)
 	for _, name := range c.Hooks() {
-		fmt.Fprintf(table, "%s\t%s\n", name, c.HookURL(name))
+		fmt.Fprintf(to, "%-8s  %s/hooks/%s\n", name, strings.TrimSuffix(cmp.Or(c.PublicURL, "http://"+c.Listen), "/"), name)
 	}
-	table.Flush() // into memory
 }
 
 // writeRules prints the rules and actions. Exemptions are counted only: they hold addresses.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 const (
@@ -137,4 +139,20 @@ func TestCheckConfig_Hooks_WithTheirURLs(t *testing.T) {
 	if out := does(t, settingsFor(relay.URL(), inMemory), exitOK, "hook_supabase", "check-config"); strings.Contains(out, "Hooks:") {
 		t.Error(out)
 	}
+}
+
+// dev has the hooks that its flags name, and prints their sends.
+func TestDev_Hooks_ArePrintedAndShown(t *testing.T) {
+	page, stdout := startDev(t, nil, anyPort, "--hook-logto="+logtoHeader)
+	for _, want := range []int{200, 429} {
+		r, err := page.ask("POST", "/hooks/logto", `{"to":"foo@example.com","type":"SignIn","payload":{"code":"123456"}}`, http.Header{"Authorization": {logtoHeader}})
+		if err != nil || r.Status != want {
+			t.Errorf("%v, %d %s", err, r.Status, r.Raw)
+		}
+	}
+	if list := page.must(t, "GET", "/demo/mails?after=0", "", 200).Raw; !strings.Contains(list, "123456 – Sign in") {
+		t.Errorf("the inbox: %s", list)
+	}
+	printed := regexp.MustCompile(`hook-logto +foo@example.com +200 sent\n.*hook-logto +foo@example.com +429 quota-exceeded; next in`)
+	servertest.Eventually(t, "dev prints the sends", func() bool { return printed.MatchString(stdout.String()) })
 }

@@ -138,19 +138,14 @@ func (r *Report) Refusal(text []byte) []byte {
 
 // Words tell a visitor of a refusal, with the wait rounded up.
 func (r *Report) Words() string {
-	count, unit := wire.Seconds(r.RetryAfter()), "second"
-	for _, next := range []struct {
-		seconds int64
-		unit    string
-	}{{3600, "hour"}, {60, "minute"}} {
-		if unit == "second" && count > 2*next.seconds {
-			count, unit = (count+next.seconds-1)/next.seconds, next.unit
-		}
+	wait, unit := max(wire.Seconds(r.RetryAfter()), 2), "seconds"
+	switch {
+	case wait > 2*3600:
+		wait, unit = (wait+3599)/3600, "hours"
+	case wait > 2*60:
+		wait, unit = (wait+59)/60, "minutes"
 	}
-	if count != 1 {
-		unit += "s"
-	}
-	return fmt.Sprintf("The %s limit of %s is reached. Try again in %d %s.", r.Limit, r.whose, count, unit)
+	return fmt.Sprintf("The %s limit of %s is reached. Try again in %d %s.", r.Limit, r.whose, wait, unit)
 }
 
 // SMTP returns the line of a reply that refuses; the id finds it in the log.

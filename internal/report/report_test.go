@@ -96,6 +96,16 @@ func TestReport_EachDecision_InEachForm(t *testing.T) {
 	}
 }
 
+// A visitor reads the wait in the unit that suits it, and never a shorter one.
+func TestReport_Words_RoundedUp(t *testing.T) {
+	for wait, want := range map[int64]string{1: "2 seconds", 41_250: "42 seconds", 120_000: "120 seconds", 120_001: "3 minutes", 3_540_001: "60 minutes", 7_200_001: "3 hours", 82_800_000: "23 hours"} {
+		r := Report{Limit: "day", whose: "this mailbox", Wait: wait}
+		if got := r.Words(); got != "The day limit of this mailbox is reached. Try again in "+want+"." {
+			t.Errorf("%d: %s", wait, got)
+		}
+	}
+}
+
 // logged is how a text log shows attributes.
 func logged(attrs []slog.Attr) string {
 	var b bytes.Buffer

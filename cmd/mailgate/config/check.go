@@ -122,6 +122,8 @@ func sentence(tag, param string) string {
 		return "must be host:port, such as 127.0.0.1:8080 or :8080, with a port from 0 to 65535"
 	case "name":
 		return "must be 1 to 32 lower-case letters, digits, - and _, and start with a letter"
+	case "excludesall":
+		return "must be a URL without a user, a query or a fragment"
 	case "http_url":
 		return "must be a URL such as http://127.0.0.1:8080"
 	}

@@ -74,10 +74,10 @@ type Config struct {
 	SubmissionMaxConnections int                `group:"SMTP door:" name:"submission-max-connections" default:"100" validate:"gte=1,lte=10000" help:"Maximum number of open connections. One key can use half of them."`
 
 	HookSupabase    hooks.Secrets `group:"Hooks:" name:"hook-supabase" placeholder:"SECRET" help:"Secret of Supabase Auth's Send Email Hook: v1,whsec_…, or several with | while one is replaced. Not set: off."`
-	HookSupabaseURL string        `group:"Hooks:" name:"hook-supabase-url" placeholder:"URL" validate:"omitempty,http_url" help:"Address of Supabase Auth, where the links in its emails lead: https://PROJECT.supabase.co/auth/v1."`
+	HookSupabaseURL string        `group:"Hooks:" name:"hook-supabase-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address of Supabase Auth, where the links in its emails lead: https://PROJECT.supabase.co/auth/v1."`
 	HookLogto       Secret        `group:"Hooks:" name:"hook-logto" placeholder:"AUTHORIZATION" help:"Authorization that Logto's HTTP email connector sends, such as Bearer and a secret. Not set: off."`
-	HookLogtoURL    string        `group:"Hooks:" name:"hook-logto-url" placeholder:"URL" validate:"omitempty,http_url" help:"Site that the links of Logto's invitations may lead to. Without it they are refused."`
-	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url" help:"Address at which other systems reach this node. check-config shows the hooks there. If not set, that of listen."`
+	HookLogtoURL    string        `group:"Hooks:" name:"hook-logto-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Site that the links of Logto's invitations may lead to. Without it they are refused."`
+	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address at which other systems reach this node. check-config shows the hooks there. If not set, that of listen."`
 
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
