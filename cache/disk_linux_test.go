@@ -230,3 +230,13 @@ func TestOpen_DirectoryNotWritable_SaysSo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A state that cannot be read is not taken for that of a new directory.
+func TestOpen_StateUnreadable_Refuses(t *testing.T) {
+	dir := t.TempDir()
+	must.OK(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "in-use"))) // nothing is at its beginning
+	_, err := Open(Options{Dir: dir})
+	if failed, ok := errors.AsType[*fs.PathError](err); !ok || failed.Op != "read" {
+		t.Errorf("%v, want the error of reading", err)
+	}
+}
