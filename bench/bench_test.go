@@ -77,7 +77,7 @@ func TestInCalls_TwoRounds_EachNumberOnce(t *testing.T) {
 // All programs start and answer as the comparisons insist that they do.
 func TestRun_OneShortRound_EveryProgramAnswers(t *testing.T) {
 	*rounds, *length = 1, 50*time.Millisecond
-	if err := run(t.Context(), []string{"refused", "admitted", "redis", "start", "cluster"}); err != nil && err.Error() != errMissed.Error() {
+	if err := run(t.Context(), []string{"refused", "admitted", "smtp", "redis", "start", "cluster"}); err != nil && err.Error() != errMissed.Error() {
 		t.Fatal(err)
 	}
 }

@@ -18,8 +18,7 @@ const apiKey = "bench-5f0c1d9e77aa"
 // sends the next.
 type load struct {
 	connections []*connection
-	request     func(n int64) string // the n-th
-	status      int                  // of every answer
+	ask         func(c *connection, n int64) error // the n-th
 	next        atomic.Int64
 }
 
@@ -27,11 +26,16 @@ type connection struct {
 	net.Conn
 	in     *bufio.Reader
 	answer fasthttp.Response
+	said   string // the last reply by SMTP
 }
 
 // openLoad opens the connections until the end of the comparison.
 func (b *bench) openLoad(addr string, connections int, request func(n int64) string, status int) *load {
-	l := &load{request: request, status: status}
+	return b.openConnections(addr, connections, func(c *connection, n int64) error { return c.ask(request(n), status) })
+}
+
+func (b *bench) openConnections(addr string, connections int, ask func(c *connection, n int64) error) *load {
+	l := &load{ask: ask}
 	for range connections {
 		conn := must(net.Dial("tcp", addr))
 		b.later(func() { conn.Close() })
@@ -74,7 +78,7 @@ func (l *load) run(length time.Duration, most int64) int64 {
 	for i, c := range l.connections {
 		wait.Go(func() {
 			for errs[i] == nil && time.Now().Before(deadline) && started.Add(1) <= most {
-				errs[i] = c.ask(l.request(l.next.Add(1)-1), l.status)
+				errs[i] = l.ask(c, l.next.Add(1)-1)
 			}
 		})
 	}

@@ -2,13 +2,13 @@
 // limiters beside other libraries, and prints one table.
 //
 //	go run .                    all of it, a few minutes
-//	go run . refused admitted   some of it: refused, admitted, redis, start, million, cluster, local
+//	go run . refused admitted   some of it: refused, admitted, smtp, redis, start, million, cluster, local
 //
 // Both sides of a row alternate in short rounds, A B A B …, in one run on one machine. A row shows
 // the lowest, the median and the highest ratio of neighbouring rounds. The load comes from this
 // process, which is also the relay that takes the emails.
 //
-// It needs Linux and redis-server. The exit status is 1 if a requirement was missed.
+// It needs Linux, redis-server and exim4. The exit status is 1 if a requirement was missed.
 package main
 
 import (
@@ -32,6 +32,7 @@ type comparison struct {
 var comparisons = []comparison{
 	{"refused", refusedSends},
 	{"admitted", admittedSends},
+	{"smtp", submissions},
 	{"redis", decisionsOnRedis},
 	{"start", starts},
 	{"million", millionMailboxes},

@@ -44,15 +44,15 @@ func compare(name, unit, peer string, of func(sample) float64, ours, theirs []sa
 // compareRecorded makes a row of values beside the figure of an earlier version, which must not
 // be exceeded.
 func compareRecorded(name, unit string, values []float64, recorded float64) row {
-	return compareFixed(name, unit, "before", values, recorded)
+	return compareFixed(name, unit, "before", values, recorded, atMost(1))
 }
 
-// compareFixed makes a row of values beside a figure that they must not exceed.
-func compareFixed(name, unit, peer string, values []float64, recorded float64) row {
+// compareFixed makes a row of values beside one figure.
+func compareFixed(name, unit, of string, values []float64, figure float64, required bound) row {
 	s := spreadOf(values)
 	return row{
-		name: name, unit: unit, peer: peer, required: atMost(1), ours: s.median, theirs: recorded,
-		ratio: spread{s.lowest / recorded, s.median / recorded, s.highest / recorded},
+		name: name, unit: unit, peer: of, required: required, ours: s.median, theirs: figure,
+		ratio: spread{s.lowest / figure, s.median / figure, s.highest / figure},
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *rig) awaitEffect(k *kind, seen func() bool) {
 var (
 	degrades   = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
 	noStore    = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
-	cutOff     = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
+	cutOff     = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked && c.Kind != judge.Lost })
 	notReached = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
 	clockOff   = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
 )

@@ -48,10 +48,14 @@ func newLoad(s *rig, seed uint64) *load {
 func (l *load) begin() {
 	node := l.rig.node(l.rng)
 	switch p := l.rng.IntN(100); {
-	case p < 42:
+	case p < 21:
 		l.send(node, l.newMailbox())
+	case p < 42:
+		l.submit(node, l.newMailbox(), false)
+	case p < 49:
+		l.send(node, l.hotMailbox())
 	case p < 56:
-		l.send(node, fmt.Sprintf("%sh%d", l.token, l.rng.IntN(hotMailboxes)))
+		l.submit(node, l.hotMailbox(), true)
 	case p < 68:
 		l.repeat(node)
 	case p < 78:
@@ -66,6 +70,11 @@ func (l *load) begin() {
 func (l *load) newMailbox() string {
 	l.made++
 	return fmt.Sprintf("%sn%d", l.token, l.made)
+}
+
+// hotMailbox is one that many ask for at once, by both doors.
+func (l *load) hotMailbox() string {
+	return fmt.Sprintf("%sh%d", l.token, l.rng.IntN(hotMailboxes))
 }
 
 // spelled is an address of a mailbox: it has many.

@@ -85,12 +85,13 @@ type node struct {
 	environ []string
 	logFile string
 	url     atomic.Pointer[string]
+	door    atomic.Pointer[string] // the address of its SMTP door
 
 	cmd    *exec.Cmd
 	exited <-chan struct{}
 }
 
-var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
+var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)".*"smtp_address":"([^"]+)"`)
 
 // start starts the node and returns when it serves. Call it from the test's goroutine.
 func (n *node) start() {
@@ -119,8 +120,9 @@ func (n *node) serves(begin int64) bool {
 	if found == nil {
 		return false
 	}
-	url := "http://" + string(found[1])
+	url, door := "http://"+string(found[1]), string(found[2])
 	n.url.Store(&url)
+	n.door.Store(&door)
 	return true
 }
 

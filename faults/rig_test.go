@@ -94,6 +94,8 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 		"MAILGATE_GUESSES=a=3/10m",
 		"MAILGATE_RULES=" + s.rules(),
 		"MAILGATE_LOOKUP_RATE=0",
+		"MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0",
+		"MAILGATE_SUBMISSION_MAX_CONNECTIONS=2000",
 	}, k.store(s), k.environ)
 	s.startNodes(k, environ)
 	return s

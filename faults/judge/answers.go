@@ -11,7 +11,7 @@ func (c *checker) answers() {
 	unknown := c.unknownKeys()
 	for i := range c.Calls {
 		call := &c.Calls[i]
-		if c.Strained && call.Kind == storeUnavailable || call.Status == 504 && unknown[call.Key] {
+		if c.Strained && call.Kind == storeUnavailable || call.Status == 504 && (unknown[call.Key] || call.Door && call.Replayed) || call.Kind == Lost {
 			continue
 		}
 		if wrong := c.wrong(call); wrong != "" {
@@ -29,7 +29,7 @@ func (c *checker) wrong(call *Call) string {
 		return "internal error"
 	case call.Status == 0 && !c.Terms.Gone:
 		return "no answer of a node that can be reached"
-	case call.Kind == storeUnavailable && c.Terms.Alone && call.decidedAlone() && !c.mayNotKnowYet(call.Span):
+	case call.Kind == storeUnavailable && c.Terms.Alone && call.decidedAlone() && !c.mayNotKnowYet(call.Span) && !c.mayHaveChanged(call):
 		return "not continued alone"
 	case call.Degraded && !c.Terms.Alone:
 		return "continued alone, which no node may"
@@ -58,13 +58,17 @@ func (c *checker) mayNotKnowYet(call Span) bool {
 	})
 }
 
+// mayHaveChanged reports whether the store may have gone or come back during an email by SMTP, which then is
+// deferred.
+func (c *checker) mayHaveChanged(call *Call) bool { return call.Door && !c.held(call.Span) }
+
 // broken is for how long after a repair calls may meet broken connections: for a timeout of the
 // campaign, and as long again while the circuit breaker is open or the machine is busy.
 const broken = 2000
 
 // denials are the answers, other than failures, that are not 200.
 var denials = [...][]string{
-	Send:    {"429 quota-exceeded", "409 idempotency-in-flight"},
+	Send:    {"429 quota-exceeded", "409 idempotency-in-flight", "409 " + StillSent, "499 " + Abandoned},
 	Look:    {},
 	Verify:  {"429 quota-exceeded", "422 code-incorrect", "410 code-expired"},
 	Take:    {"429 quota-exceeded"},

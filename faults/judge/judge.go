@@ -26,6 +26,7 @@ type checker struct {
 	asked   [Release + 1]map[string][]*Call // by mailbox or subject
 	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
 	byID    map[string][]Mail               // the same, by admission
+	ofDoor  map[string]bool                 // admissions of emails by SMTP
 	back    map[string]*Call                // requested releases, by what they refund
 	touched map[string]bool                 // mailboxes and subjects that were requested during the fault
 	alone   map[string][]int                // nodes that may have decided about them alone then
@@ -40,7 +41,7 @@ const (
 )
 
 func newChecker(run *Run) *checker {
-	c := &checker{Run: run, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
+	c := &checker{Run: run, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{}, ofDoor: map[string]bool{},
 		back: map[string]*Call{}, touched: map[string]bool{}, alone: map[string][]int{}}
 	for i := range c.asked {
 		c.asked[i] = map[string][]*Call{}
@@ -48,6 +49,9 @@ func newChecker(run *Run) *checker {
 	for i := range run.Calls {
 		call := &run.Calls[i]
 		c.asked[call.For][call.Subject] = append(c.asked[call.For][call.Subject], call)
+		if call.Door {
+			c.ofDoor[call.ID] = true
+		}
 		if call.For == Release && call.Kind != NotAsked {
 			c.back[call.ID] = call
 		}

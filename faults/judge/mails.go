@@ -1,6 +1,9 @@
 package judge
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // mails: every 200 has its email, an admission has one at most, and no email is without an
 // answer that accounts for it.
@@ -23,18 +26,24 @@ func (c *checker) mails() {
 		}
 	}
 	for id, mails := range c.byID {
-		if len(mails) > 1 {
+		most := 1
+		if c.ofDoor[id] { // where nodes are alone, or the store forgets, a repeat may be sent by another node
+			most = c.times(mails[0].Mailbox)
+		}
+		if len(mails) > most {
 			c.report("mails", mails[0].Mailbox, "the admission %s of %s has %d emails", id, mails[0].Mailbox, len(mails))
 		}
 	}
 }
 
 // accounted returns the admissions that answers of a sort name, and how many more there may be:
-// of a call without an answer, or a key whose first call is lost.
+// of a call without an answer, or a key whose first call is lost. An email by SMTP has its name from the caller.
 func accounted(calls []*Call, sort func(*Call) bool) (ids map[string]bool, silent int) {
 	ids = map[string]bool{}
 	for _, call := range calls {
 		switch {
+		case call.lost() && call.Door:
+			ids[call.ID] = true
 		case call.lost() || sort(call) && call.ID == "":
 			silent++
 		case sort(call):
@@ -62,7 +71,7 @@ func (c *checker) finals() {
 		for i, tier := range tiers {
 			window, blur := tier.Window.Milliseconds(), c.blur(f.Subject)
 			least := min(c.certain(calls, f.Subject, f.Span, window-blur), tier.Limit)
-			most := min(c.possible(calls, f.Span, window+blur), tier.Limit)
+			most := min(c.possible(f, calls, window+blur), tier.Limit)
 			if used := f.Used[i]; used > most || used < least && !c.forgotten(f.Subject) {
 				c.report("finals", f.Subject, "%s has used %d of %d of the tier %s, and should have used %d to %d", f.Subject, used, tier.Limit, tier.Name, least, most)
 			}
@@ -74,16 +83,55 @@ func (c *checker) finals() {
 }
 
 // possible returns how many admissions may count at the end of a run.
-func (c *checker) possible(calls []*Call, at Span, window int64) int {
+func (c *checker) possible(f Final, calls []*Call, window int64) int {
+	at := f.Span
 	ids, silent := accounted(calls, func(call *Call) bool {
-		return call.charged() && at.From-call.Span.To < window && !c.isBack(call, at.From)
+		keeps := call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span) // a killed node, what it charged
+		return (call.charged() || keeps) && at.From-call.Span.To < window && !c.isBack(call, at.From)
 	})
-	return len(ids) + silent
+	return len(ids) + silent + c.again(f.Subject, calls)
+}
+
+// again is how many emails by SMTP another node may have sent and charged again, as nodes that are alone do not know
+// what others did, nor a store what it forgot.
+func (c *checker) again(mailbox string, calls []*Call) int {
+	if !c.touched[mailbox] || !c.Terms.Alone && !c.Terms.Forgets {
+		return 0
+	}
+	ids := map[string]bool{}
+	for _, call := range calls {
+		if call.Door && call.Replayed {
+			ids[call.ID] = true
+		}
+	}
+	return len(ids)
+}
+
+// submissions is how many emails by SMTP a mailbox may be charged for. The record names them otherwise.
+type submissions struct{ least, most int }
+
+func (c *checker) submitted(mailbox string, calls []*Call) submissions {
+	most, least := map[string]bool{}, map[string]bool{}
+	for _, call := range calls {
+		if call.Door && call.charged() {
+			least[call.ID] = true
+		}
+		if call.Door && (call.charged() || call.lost() || call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span)) {
+			most[call.ID] = true
+		}
+	}
+	for _, m := range c.mailsOf[mailbox] {
+		if c.ofDoor[m.ID] {
+			least[m.ID] = true
+		}
+	}
+	return submissions{len(least), len(most) + c.again(mailbox, calls)}
 }
 
 // onRecord compares the sends on record with the answers and the emails.
 func (c *checker) onRecord(f Final, calls []*Call) {
-	charged, silent := accounted(calls, (*Call).charged)
+	charged, silent := accounted(calls, func(call *Call) bool { return !call.Door && call.charged() })
+	by := c.submitted(f.Subject, calls)
 	record := map[string]bool{}
 	for _, id := range f.IDs {
 		if record[id] {
@@ -91,11 +139,18 @@ func (c *checker) onRecord(f Final, calls []*Call) {
 		}
 		record[id] = true
 	}
-	if n := without(record, charged); n > silent {
-		c.report("finals", f.Subject, "%s is charged for %d admissions that no answer accounts for", f.Subject, n-silent)
+	maps.DeleteFunc(charged, func(id string, _ bool) bool { return c.ofDoor[id] })
+	n := without(record, charged)
+	if n > silent+by.most {
+		c.report("finals", f.Subject, "%s is charged for %d admissions that no answer accounts for", f.Subject, n-silent-by.most)
+	}
+	if n < by.least && !c.forgotten(f.Subject) {
+		c.report("finals", f.Subject, "%d emails to %s by SMTP were charged or sent, and %d are on record", by.least, f.Subject, n)
 	}
 	for _, m := range c.mailsOf[f.Subject] {
-		charged[m.ID] = true
+		if !c.ofDoor[m.ID] {
+			charged[m.ID] = true
+		}
 	}
 	if n := without(charged, record); n > 0 && !c.forgotten(f.Subject) {
 		c.report("finals", f.Subject, "%d admissions of %s were charged or have an email, and are not on record", n, f.Subject)

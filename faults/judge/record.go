@@ -92,7 +92,8 @@ type Call struct {
 	Clock    int64  // server_time; 0 if the answer does not say it, nor the next two
 	Limit    string // the tier that has to be waited for
 	Wait     int64
-	Replayed bool   // the answer, and all it says, is that of an earlier call
+	Replayed bool   // the answer, and all it says, is that of an earlier call; of an email, that it was sent before
+	Door     bool   // an email by SMTP: its ID is its Message-ID, and the answer says no clock and not who decided
 	Body     string // kept where there is a Key
 }
 
@@ -101,6 +102,13 @@ const (
 	quotaExceeded     = "quota-exceeded"
 	storeUnavailable  = "store-unavailable"
 	recipientRejected = "recipient-rejected"
+)
+
+// What may come of an email by SMTP only.
+const (
+	Lost      = "lost"       // the caller closed the connection in place of reading the reply to the text; Status 0
+	Abandoned = "abandoned"  // the caller closed it before
+	StillSent = "still-sent" // the email before it is still on its way
 )
 
 // NotAsked is the Kind of a call with Status 0 that certainly did not reach the node.
@@ -118,7 +126,7 @@ func (c *Call) lost() bool { return c.Status == 0 && c.Kind != NotAsked }
 func (c *Call) mayCount() bool {
 	switch c.For {
 	case Send, Take:
-		return c.charged() || c.lost() || c.Status == 503
+		return c.charged() || c.lost() || c.Status == 503 || c.Kind == Abandoned || c.Kind == StillSent
 	case Verify:
 		return c.Kind != NotAsked && c.Kind != quotaExceeded
 	}
@@ -126,9 +134,9 @@ func (c *Call) mayCount() bool {
 }
 
 // mayBeAlone reports whether the node may have decided alone: it says so, there was no answer
-// to say it in, or answers about codes do not say it.
+// to say it in, or answers about codes and those by SMTP do not say it.
 func (c *Call) mayBeAlone() bool {
-	return c.Degraded || c.Status == 0 || c.Status >= 500 || c.For == Verify
+	return c.Degraded || c.Status == 0 || c.Status >= 500 || c.For == Verify || c.Door
 }
 
 // decidedAlone reports whether a node that cannot ask the store answers such a call by its own

@@ -27,14 +27,18 @@ func (c *checker) explained(denied *Call) bool {
 		if tier.Name != denied.Limit || denied.Wait <= 0 || denied.Wait > tier.Window.Milliseconds() {
 			continue
 		}
-		began, first, all := denied.Clock+denied.Wait-tier.Window.Milliseconds(), false, 0
+		earliest, latest := denied.Clock, denied.Clock
+		if denied.Door {
+			earliest, latest = denied.Span.From, denied.Span.To
+		}
+		began, first, all := denied.Wait-tier.Window.Milliseconds(), false, 0
 		for _, call := range calls {
 			mayCount := call != denied && (call.mayCount() || c.mayBeUnheard(call, denied)) &&
 				(!c.isBack(call, denied.Span.From-c.remembered(denied)) || c.mayBeUnseen(call.Subject))
-			if !mayCount || call.Span.From > denied.Span.To || call.Span.To+drift < began {
+			if !mayCount || call.Span.From > denied.Span.To || call.Span.To+drift < earliest+began {
 				continue
 			}
-			first = first || call.Span.From-drift <= began
+			first = first || call.Span.From-drift <= latest+began
 			all++
 		}
 		if first && all >= tier.Limit {
