@@ -154,6 +154,6 @@ var dotCR = regexp.MustCompile(`\n\.\r[^\n]`)
 func (d *dots) Write(b []byte) (int, error) {
 	all := append(d.tail, b...)
 	d.found = d.found || dotCR.Match(all)
-	d.tail = append(d.tail[:0], all[max(0, len(all)-len("\n.\r")):]...)
+	d.tail = append(all[:0], all[max(0, len(all)-len("\n.\r")):]...)
 	return len(b), nil
 }

@@ -36,21 +36,16 @@ type entry struct {
 // recipient.
 func (s *session) log(e entry) {
 	level := slog.LevelInfo
-	var attrs []slog.Attr
+	attrs := []slog.Attr{slog.String("door", door), slog.String("outcome", e.outcome), slog.String("from", s.conn.from.String())}
 	if s.id != "" {
-		attrs = append(attrs, slog.String("request_id", s.id))
+		attrs = append(attrs, slog.String("request_id", s.id), slog.Float64("ms", float64(time.Since(s.began).Microseconds())/1000))
 	}
-	attrs = append(attrs, slog.String("door", door))
 	if a := e.answer; a != nil {
 		attrs = append(attrs, slog.Int("status", a.Code), slog.String("enhanced", fmt.Sprintf("%d.%d.%d", a.EnhancedCode[0], a.EnhancedCode[1], a.EnhancedCode[2])))
 		if a.Code/100 == 4 && e.report == nil {
 			level = slog.LevelWarn
 		}
 	}
-	if s.id != "" {
-		attrs = append(attrs, slog.Float64("ms", float64(time.Since(s.began).Microseconds())/1000))
-	}
-	attrs = append(attrs, slog.String("from", s.conn.from.String()), slog.String("outcome", e.outcome))
 	if s.key != "" {
 		attrs = append(attrs, slog.String("key", s.key))
 	}

@@ -23,11 +23,17 @@ const doorOpen = "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"
 
 func (p *process) door(t *testing.T) doorClient {
 	t.Helper()
-	c := doorClient{must.Get(textproto.Dial("tcp", p.awaitLine(t, "serving", "smtp_address")))(t), t}
+	return openDoor(t, p.awaitLine(t, "serving", "smtp_address"), "235")
+}
+
+// openDoor connects and signs in, to which this is the answer.
+func openDoor(t *testing.T, address, want string) doorClient {
+	t.Helper()
+	c := doorClient{must.Get(textproto.Dial("tcp", address))(t), t}
 	t.Cleanup(func() { c.Close() })
 	c.reads("220")
 	c.says("EHLO client.example", "250")
-	c.says("AUTH PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00app\x00"+apiKey)), "235")
+	c.says("AUTH PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00app\x00"+apiKey)), want)
 	return c
 }
 

@@ -53,6 +53,11 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 	if len(lines) != 2 || lines[0]["outcome"] != "sent" || lines[1]["limit"] != "minute" || lines[0]["key"] != "app" {
 		t.Errorf("the log has %v", lines)
 	}
+	for name := range p.log.lines(`"problem":"quota-exceeded"`)[0] {
+		if _, has := lines[1][name]; !has && name != "route" && name != "problem" {
+			t.Errorf("the log of the door lacks %q: %v", name, lines[1])
+		}
+	}
 	if len(relay.List()) != 1 {
 		t.Errorf("%d emails", len(relay.List()))
 	}
@@ -114,10 +119,7 @@ func TestServe_SMTPDoor_CertificateIsReadAgain(t *testing.T) {
 	authority := servertest.NewAuthority(t)
 	write := func(host string) {
 		now := time.Now().UnixMilli()
-		made := authority.Certificate(now-3600_000, now+3600_000, "127.0.0.1", host)
-		private := must.Get(x509.MarshalPKCS8PrivateKey(made.PrivateKey))(t)
-		servertest.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})))
-		servertest.Write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+		writeCertificate(t, authority.Certificate(now-3600_000, now+3600_000, "127.0.0.1", host), cert, key)
 	}
 	write("first.example")
 	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=smtps://127.0.0.1:0",
@@ -142,6 +144,45 @@ func TestServe_SMTPDoor_CertificateIsReadAgain(t *testing.T) {
 	write("second.example")
 	p.signal(t, syscall.SIGHUP)
 	servertest.Eventually(t, "the second is shown", func() bool { return shown() == "[second.example]" })
+}
+
+// Each setting of the door is in force, at several addresses.
+func TestServe_SMTPDoor_EachSetting_InForce(t *testing.T) {
+	t.Parallel()
+	dir, authority, now := t.TempDir(), servertest.NewAuthority(t), time.Now().UnixMilli()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeCertificate(t, authority.Certificate(now-3600_000, now+3600_000, "127.0.0.1"), cert, key)
+	relay := startRelay(t)
+	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0,smtps://127.0.0.1:0",
+		"MAILGATE_SUBMISSION_TLS_CERT="+cert, "MAILGATE_SUBMISSION_TLS_KEY="+key, "MAILGATE_SUBMISSION_DEFER=app",
+		"MAILGATE_SUBMISSION_MAX_BYTES=2KiB", "MAILGATE_SUBMISSION_MAX_CONNECTIONS=2"))
+	plain, implicit, _ := strings.Cut(p.awaitLine(t, "serving", "smtp_address"), ",")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM())
+	encrypted := must.Get(tls.Dial("tcp", implicit, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}))(t)
+	c := must.Get(smtp.NewClient(encrypted, "127.0.0.1"))(t)
+	must.OK(t, c.Auth(smtp.PlainAuth("", "app", apiKey, "127.0.0.1")))
+	if _, size := c.Extension("SIZE"); size != "2048" {
+		t.Errorf("SIZE %s", size)
+	}
+	if err := c.Mail("ceo@acme.example"); err == nil || err.Error() != `553 "5.7.1 this sender is not allowed; MAILGATE_SUBMISSION_SENDERS lists those that are"` {
+		t.Errorf("a sender that is not MAILGATE_FROM: %v", err)
+	}
+	openDoor(t, plain, "421 4.3.2") // a key has half of two connections
+	must.OK(t, c.Quit())
+	servertest.Eventually(t, "the connections have ended", func() bool { return p.shows(t, "mailgate_smtp_connections 0") })
+	again := openDoor(t, plain, "235")
+	again.to("alice@example.com", "250")
+	again.text("250")
+	again.to("alice@example.com", "450 4.7.1")
+}
+
+// writeCertificate writes a certificate and its key to two files.
+func writeCertificate(t *testing.T, made tls.Certificate, cert, key string) {
+	t.Helper()
+	private := must.Get(x509.MarshalPKCS8PrivateKey(made.PrivateKey))(t)
+	servertest.Write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})))
+	servertest.Write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }
 
 // dev has the door on, prints it, and the inbox shows which door an email came through.
