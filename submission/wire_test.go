@@ -161,13 +161,14 @@ func TestBDAT_LyingSizes_NothingLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = 500 * time.Millisecond }})
+			r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = time.Minute }})
 			c := r.signedIn()
 			c.to(alice)
 			c.write(tt.says)
 			for _, want := range tt.replies {
 				c.reads(want)
 			}
+			c.Close()
 			r.eventuallyCharged(alice, 0)
 			r.charged(bob, 0)
 			r.sent(0)
