@@ -61,7 +61,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	before := c.end
 	c.end, c.acknowledged = silent, nil
-	c.arm()
+	_ = c.arm() // an error means that it is closed
 	switch {
 	case before == silent:
 	case c.chunks.Load():
@@ -128,7 +128,7 @@ func (c *conn) stop(how ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end = max(c.end, how)
-	_ = c.arm()
+	_ = c.arm() // an error means that it is closed
 }
 
 func (c *conn) arm() error {
