@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +106,31 @@ func TestTake_Flood_AsksOnceASecond(t *testing.T) {
 	}
 	if asked = proxy.Sent("evalsha") - asked; asked*50 > calls {
 		t.Errorf("%d of %d refusals asked Redis", asked, calls)
+	}
+}
+
+// Of many callers that meet the end of a refusal, one asks Redis.
+func TestTake_RefusalEnds_OneAsks(t *testing.T) {
+	t.Parallel()
+	l, m := remembering(t, redistest.Alone(t).URL(), throttletest.Policy(t, "short=1/400ms"))
+	take(t, l, mailbox)
+	awaitMemory(t, l, m, mailbox)
+	const callers, windows = 200, 5
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	before := m.Asked()
+	for range callers {
+		all.Go(func() {
+			for admitted.Load() < windows {
+				if must.Get(l.Take(ctx, mailbox))(t).Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if asked := m.Asked() - before; asked > callers*windows/4 {
+		t.Errorf("%d callers asked Redis %d times in %d windows", callers, asked, windows)
 	}
 }
 
