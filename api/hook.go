@@ -40,9 +40,8 @@ var accepted = called{status: fiber.StatusOK}
 // identifyHook notes which hook a genuine call is for. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
 func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
-	header := func(name string) string { return c.Get(name) }
 	for _, hook := range s.with.Hooks {
-		if c.Path() == hookPath(hook) && hook.Genuine(header, c.Request().Body(), time.UnixMilli(s.with.Now())) {
+		if c.Path() == hookPath(hook) && hook.Genuine(func(name string) string { return c.Get(name) }, c.Request().Body(), time.UnixMilli(s.with.Now())) {
 			r.shown = systems
 		}
 	}
