@@ -33,7 +33,8 @@ func submissions(b *bench) []row {
 		compare("admitted by SMTP", "sends/s", "over HTTP", rate, samples[0], samples[1], atLeast(0.5)),
 		compare("admitted by SMTP, processor", "µs", "over HTTP", processor, samples[0], samples[1], bound{}),
 		compare("admitted by SMTP", "sends/s", "Exim as a relay", rate, samples[0], samples[2], atLeast(1)),
-		compareFixed("refused recipient, one connection", "recipients/s", "required", rates(refused[0]), 10_000, atLeast(1)),
+		compareFixed("refused recipient, one connection", "recipients/s", "required", valuesOf(rate, refused[0]), 10_000, atLeast(1)),
+		compareFixed("refused recipient, processor", "µs", "of 10,000/s", valuesOf(processor, refused[0]), 100, atMost(1)),
 		compareFixed("memory of 100 idle SMTP connections", "MB", "required", b.idleSMTP(relay.addr), 5, atMost(1)),
 	}
 }
@@ -50,9 +51,9 @@ func (l *load) sendFrom(first, n int64) {
 	}
 }
 
-func rates(samples []sample) (all []float64) {
+func valuesOf(measure func(sample) float64, samples []sample) (all []float64) {
 	for _, one := range samples {
-		all = append(all, one.rate)
+		all = append(all, measure(one))
 	}
 	return all
 }
