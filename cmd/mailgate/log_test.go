@@ -73,7 +73,7 @@ func TestLog_ReaderStalls_NothingWaits(t *testing.T) {
 }
 
 // gone reports whether the process has ended, though nothing reads its log.
-func (p *process) gone() bool { return syscall.Kill(p.cmd.Process.Pid, 0) != nil }
+func (p *process) gone() bool { return p.cmd.Process.Signal(syscall.Signal(0)) != nil }
 
 // An operator's action waits for the log while nothing is read of it. Its line is
 // written then.

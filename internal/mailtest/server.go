@@ -30,7 +30,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -195,7 +194,7 @@ func (s *Server) launch(t testing.TB) {
 		t.Fatalf("cannot start exim4: %v", err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that the group has ended
+		endGroup(cmd.Process.Pid)
 		<-s.ended
 	})
 }
@@ -203,10 +202,8 @@ func (s *Server) launch(t testing.TB) {
 // command is one of the program, as the server's user, in a group of its own.
 func (s *Server) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.dir, "exim"), append([]string{"-C", filepath.Join(s.dir, "exim.conf")}, args...)...)
-	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Setpgid: true}
-	if uid, gid := account(); os.Getuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	}
+	cmd.Dir = s.dir
+	ownGroup(cmd)
 	return cmd
 }
 

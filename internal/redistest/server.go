@@ -136,7 +136,7 @@ func (s *Server) Kill() {
 // Pause freezes the process (SIGSTOP): its connections stay open and nothing answers.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.signal(syscall.SIGSTOP)
+	s.signal(stopped)
 	s.paused = true
 	servertest.Await(s.t, s.Addr+" to stop", startLimit, func() error {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
@@ -150,7 +150,7 @@ func (s *Server) Pause() {
 // Resume continues a paused process; it then carries out what it was sent meanwhile.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.signal(syscall.SIGCONT)
+	s.signal(continued)
 	s.paused = false
 }
 
