@@ -23,6 +23,7 @@ type record struct {
 	Expires int64           // when it is forgotten
 	Text    []byte          // a hash, once it may leave
 	Reply   *smtp.SMTPError // when it is not open any more
+	Read    int64           // when that is known to have arrived; it is then for texts that were under way
 	Before  *record         // the one it replaced, which is back if this one does not leave
 }
 
@@ -35,7 +36,12 @@ const (
 func (r record) open(now int64) bool { return now < r.Until }
 
 // ended reports whether it has a reply that may be lost.
-func (r record) ended(now int64) bool { return !r.open(now) && now < r.Expires }
+func (r record) ended(now int64) bool { return !r.open(now) && now < r.Expires && r.Read == 0 }
+
+// answers reports whether a text to a recipient who was named at a time has its answer here.
+func (r record) answers(text []byte, named, now int64) bool {
+	return bytes.Equal(r.Text, text) && (r.open(now) || r.ended(now) || r.Read > named)
+}
 
 func parseRecord(text []byte) (r record, err error) {
 	if len(text) > 0 {
@@ -80,15 +86,16 @@ func (s *session) update(to address.Address, change func(old record, now int64) 
 	return before, at, err
 }
 
-// open records that an email to a recipient is open, unless an earlier one may yet be repeated.
-func (s *session) open(to address.Address) error {
-	_, _, err := s.update(to, func(old record, now int64) record {
+// open records that an email to a recipient is open, unless an earlier one may yet be repeated. It returns when
+// that was.
+func (s *session) open(to address.Address) (at int64, err error) {
+	_, at, err = s.update(to, func(old record, now int64) record {
 		if old.open(now) || old.ended(now) {
 			return old
 		}
 		return record{Email: s.id, Until: now + openLife, Expires: now + openLife}
 	})
-	return err
+	return at, err
 }
 
 // mayRepeat returns the answer to a recipient whose limit is reached. It is nil if the text may be that of the
@@ -110,8 +117,7 @@ func (s *session) mayRepeat(to address.Address, refusal *smtp.SMTPError) *smtp.S
 // which email that was, or that it is being sent on another connection.
 func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMTPError, email string) {
 	before, now, err := s.update(to.Address, func(old record, now int64) record {
-		same := bytes.Equal(old.Text, text) && (old.open(now) || old.ended(now))
-		if same || to.refused != nil {
+		if old.answers(text, to.named, now) || to.refused != nil {
 			return old
 		}
 		next := record{Email: s.id, Until: now + openLife, Expires: now + life, Text: text, Reply: notConfirmed}
@@ -120,12 +126,12 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 		}
 		return next
 	})
-	switch same := bytes.Equal(before.Text, text) && before.Email != to.email; { // an alias is the same mailbox
+	switch same := before.answers(text, to.named, now) && before.Email != to.email; { // an alias is the same mailbox
 	case err != nil:
 		return failed(err, false), ""
 	case same && before.open(now):
 		return inProgress, ""
-	case same && before.ended(now):
+	case same:
 		return before.Reply, before.Email
 	case to.refused != nil:
 		return to.refused.answer, ""
@@ -133,8 +139,7 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 	return nil, ""
 }
 
-// finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave, or whose
-// reply has arrived.
+// finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave.
 func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
 	for _, to := range all {
 		_, _, err := s.update(to.Address, func(old record, now int64) record {
@@ -151,6 +156,19 @@ func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
 		if err != nil && answer != nil {
 			s.server.Log.Warn("the reply to an email could not be stored: if it is lost, a repeat is a new email", "door", door, "request_id", to.email, "mailbox", to.Address, "cause", err.Error())
 		}
+	}
+}
+
+// arrived records that the client has read the reply. The same text is then another email, but for one that
+// began before: the client had given that up, and its end may come late.
+func (s *session) arrived(all []recipient) {
+	for _, to := range all {
+		_, _, _ = s.update(to.Address, func(old record, now int64) record {
+			if old.Email == to.email && !old.open(now) {
+				old.Read, old.Expires = now, min(old.Expires, now+openLife)
+			}
+			return old
+		})
 	}
 }
 

@@ -111,6 +111,25 @@ func TestLostReply_OtherEmail_Refused(t *testing.T) {
 	r.charged(alice, 1)
 }
 
+// A text that the client gave up, and whose end comes after its repeat was sent and acknowledged, does not leave.
+func TestLostReply_EndComesAfterTheRepeat_FirstReply(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{tiers: "hour=3/1h"})
+	late := r.signedIn()
+	late.to(alice)
+	late.says("DATA", "354")
+	late.write(letter)
+	c := r.signedIn()
+	c.data2(t, letter, "250")
+	c.says("NOOP", "250")
+	late.says(".", "250 2.0.0 accepted")
+	r.sent(1)
+	r.charged(alice, 1)
+	c.data2(t, letter, "250") // which began after that
+	r.sent(2)
+	r.charged(alice, 2)
+}
+
 // data2 sends one more email to alice.
 func (c *client) data2(t *testing.T, text, want string) {
 	t.Helper()

@@ -55,6 +55,7 @@ type session struct {
 type recipient struct {
 	address.Address
 	email   string // whose record it has
+	named   int64  // when, by the clock of the records
 	result  delivery.Result
 	refused *entry
 }
@@ -110,7 +111,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
 	one := recipient{Address: mailbox, email: s.id, result: result}
 	if err == nil {
-		if err = s.open(mailbox); err != nil {
+		if one.named, err = s.open(mailbox); err != nil {
 			s.mail.Withdraw(mailbox)
 		}
 	}
@@ -184,7 +185,7 @@ func (s *session) Data(r io.Reader) error {
 	}
 	if all := s.to; s.mail.Stays() {
 		s.finish(all, answer, life)
-		s.conn.replied(func() { s.finish(all, nil, 0) })
+		s.conn.replied(func() { s.arrived(all) })
 	} else {
 		s.finish(all, nil, 0)
 	}
@@ -221,7 +222,7 @@ func (s *session) earlier(hash []byte, life int64) (answer *smtp.SMTPError) {
 	if answer != nil && answer.Code == 250 && len(s.to) > 0 {
 		return nil
 	}
-	s.conn.replied(func() { s.finish(had, nil, 0) })
+	s.conn.replied(func() { s.arrived(had) })
 	return answer
 }
 
