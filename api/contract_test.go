@@ -258,7 +258,7 @@ func (c *contract) checkAnswer(e exchange, response node, key string) error {
 			return fmt.Errorf("there is no header %s", name)
 		}
 	}
-	if e.status == http.StatusNotModified {
+	if e.status == http.StatusNotModified || response.at("content").value == nil && len(e.answer) == 0 {
 		return c.note(key, "", node{})
 	}
 	sent, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
@@ -377,7 +377,7 @@ func TestContract_Examples_AreValid(t *testing.T) {
 func TestContract_Values_AreNotCut(t *testing.T) {
 	text := must.Get(yaml.YAMLToJSON(mailgate.OpenAPI))(t)
 	for _, member := range regexp.MustCompile(`"([^"]*)": ?null`).FindAllSubmatch(text, -1) {
-		if name := string(member[1]); name != "rule" && name != "limit" { // of an example
+		if name := string(member[1]); name != "rule" && name != "limit" && name != "until" { // of an example
 			t.Errorf("%q has no value", name)
 		}
 	}

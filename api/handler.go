@@ -97,10 +97,16 @@ type reported struct {
 // written is the answer that has been written already.
 type written struct{}
 
+// done is the answer to what has nothing to say.
+type done struct{}
+
 // respond answers with a struct as JSON.
 func respond(c *fiber.Ctx, answer any) error {
 	switch answer := answer.(type) {
 	case written:
+		return nil
+	case done:
+		c.Status(fiber.StatusNoContent)
 		return nil
 	case reported:
 		answer.report.Header(func(name, value string) { set(c, name, value) })

@@ -9,15 +9,17 @@ import (
 )
 
 type mailboxAnswer struct {
-	Email string `json:"email"`
+	Email      string      `json:"email"`
+	Suppressed *suppressed `json:"suppressed,omitempty"`
 }
 
 // inspectAnswer is what an operator sees of a mailbox, with its hash to search the log for.
 type inspectAnswer struct {
 	mailboxAnswer
-	Sends   []recordedSend `json:"sends"`
-	Guesses report.Limits  `json:"guesses"` // at its codes
-	Mailbox string         `json:"mailbox"`
+	Suppressions []suppressed   `json:"suppressions"`
+	Sends        []recordedSend `json:"sends"`
+	Guesses      report.Limits  `json:"guesses"` // at its codes
+	Mailbox      string         `json:"mailbox"`
 }
 
 type recordedSend struct {
@@ -72,7 +74,13 @@ func (s *Server) peek(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{mailboxAnswer{r.mailbox.String()}, s.reportSend(r, send, &decision)}, nil
+	answer := mailboxAnswer{Email: r.mailbox.String()}
+	if found, err := s.with.Suppressions.Find(r.mailbox); err != nil {
+		return nil, err
+	} else if len(found) > 0 {
+		answer.Suppressed = suppressedBy(found[0])
+	}
+	return reported{answer, s.reportSend(r, send, &decision)}, nil
 }
 
 // inspectMailbox shows an operator a mailbox and its sends.
@@ -94,7 +102,15 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	for i, send := range history {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
-	answer := inspectAnswer{mailboxAnswer{mailbox.String()}, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	found, err := s.with.Suppressions.Find(mailbox)
+	if err != nil {
+		return nil, err
+	}
+	suppressions := make([]suppressed, len(found))
+	for i, e := range found {
+		suppressions[i] = *suppressedBy(e)
+	}
+	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String()}, suppressions, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
 	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 

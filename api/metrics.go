@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/common/expfmt"
@@ -26,18 +27,19 @@ var (
 // metrics are the server's figures. None has a label that a caller chooses, so their number is
 // bounded, and none names a mailbox.
 type metrics struct {
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	sends     *prometheus.CounterVec
-	shadows   *prometheus.CounterVec
-	actions   *prometheus.CounterVec
-	codes     *prometheus.CounterVec
-	decisions prometheus.Histogram
-	relays    *prometheus.HistogramVec
-	refunds   *prometheus.CounterVec
-	resets    prometheus.Counter
-	hour      lastHour
-	now       func() int64
+	requests   *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	sends      *prometheus.CounterVec
+	shadows    *prometheus.CounterVec
+	actions    *prometheus.CounterVec
+	codes      *prometheus.CounterVec
+	decisions  prometheus.Histogram
+	relays     *prometheus.HistogramVec
+	refunds    *prometheus.CounterVec
+	resets     prometheus.Counter
+	suppressed *prometheus.CounterVec
+	hour       lastHour
+	now        func() int64
 }
 
 func newMetrics(o Options, connections func() int) *metrics {
@@ -65,6 +67,14 @@ func newMetrics(o Options, connections func() int) *metrics {
 			Name: "mailgate_refunds_total", Help: "Refunds of quota for emails that were not sent, by result."}, []string{"result"}),
 		resets: with.NewCounter(prometheus.CounterOpts{
 			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
+	}
+	m.suppressed = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_suppressed_sends_total", Help: "Sends refused because the recipient is suppressed, by reason."}, []string{"reason"})
+	for _, r := range suppression.Reasons {
+		m.suppressed.WithLabelValues(string(r))
+		with.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mailgate_suppressions", Help: "Entries of the suppression list, by reason.", ConstLabels: prometheus.Labels{"reason": string(r)}},
+			func() float64 { return float64(o.Suppressions.Counts()[r]) })
 	}
 	with.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}}).Set(1)

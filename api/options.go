@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +58,10 @@ type Options struct {
 	// Requests keeps the answers to sends with an Idempotency-Key. Its lease is SendDeadline and
 	// delivery.LeaseRest, or longer.
 	Requests *idempotency.Requests
+	// Suppressions are the recipients who get no email. Passes limits how often a critical one reaches an
+	// address that bounced; it keeps ids.
+	Suppressions *suppression.List
+	Passes       *throttle.Limiter
 	// SendDeadline bounds a request as a whole, decision and relay.
 	SendDeadline time.Duration
 	// StoreTimeout is how long a store may take to refund a charge or to store an answer, at

@@ -24,32 +24,33 @@ type kind struct {
 }
 
 var (
-	internal          = &kind{500, "internal", "Internal server error", "The server failed. Its log has the cause under this request's X-Request-Id."}
-	badRequest        = &kind{400, "bad-request", "Bad request", ""}
-	unauthorized      = &kind{401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."}
-	forbidden         = &kind{403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."}
-	notFound          = &kind{404, "not-found", "Not found", "No route has this path. GET /docs lists them all."}
-	unknownAction     = &kind{404, "unknown-action", "Unknown action", ""}
-	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", ""}
-	unknownCountdown  = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
-	trialInProgress   = &kind{409, "trial-in-progress", "Trial in progress", "Another trial is running. Try again when it has finished."}
-	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", ""}
-	methodUnknown     = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
-	requestTimeout    = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}
-	bodyTooLarge      = &kind{413, "body-too-large", "Body too large", ""}
-	headerTooLarge    = &kind{431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."}
-	invalid           = &kind{422, "invalid", "Invalid field", "See errors, one entry for each field."}
-	quotaExceeded     = &kind{429, "quota-exceeded", "Quota exceeded", ""}
-	codeIncorrect     = &kind{422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."}
-	codeExpired       = &kind{410, "code-expired", "No valid code", "This address has no valid code. Request a new one."}
-	keyMismatch       = &kind{422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."}
-	keyInFlight       = &kind{409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."}
-	recipientRejected = &kind{422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."}
-	relayUnavailable  = &kind{503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."}
-	deliveryUnknown   = &kind{504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."}
-	storeUnavailable  = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written now. Try again shortly."}
-	busy              = &kind{503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."}
-	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
+	internal            = &kind{500, "internal", "Internal server error", "The server failed. Its log has the cause under this request's X-Request-Id."}
+	badRequest          = &kind{400, "bad-request", "Bad request", ""}
+	unauthorized        = &kind{401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."}
+	forbidden           = &kind{403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."}
+	notFound            = &kind{404, "not-found", "Not found", "No route has this path. GET /docs lists them all."}
+	unknownAction       = &kind{404, "unknown-action", "Unknown action", ""}
+	unknownRule         = &kind{404, "unknown-rule", "Unknown rule", ""}
+	unknownCountdown    = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
+	trialInProgress     = &kind{409, "trial-in-progress", "Trial in progress", "Another trial is running. Try again when it has finished."}
+	methodNotAllowed    = &kind{405, "method-not-allowed", "Method not allowed", ""}
+	methodUnknown       = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
+	requestTimeout      = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}
+	bodyTooLarge        = &kind{413, "body-too-large", "Body too large", ""}
+	headerTooLarge      = &kind{431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."}
+	invalid             = &kind{422, "invalid", "Invalid field", "See errors, one entry for each field."}
+	quotaExceeded       = &kind{429, "quota-exceeded", "Quota exceeded", ""}
+	codeIncorrect       = &kind{422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."}
+	codeExpired         = &kind{410, "code-expired", "No valid code", "This address has no valid code. Request a new one."}
+	keyMismatch         = &kind{422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."}
+	keyInFlight         = &kind{409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."}
+	recipientRejected   = &kind{422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."}
+	recipientSuppressed = &kind{422, "recipient-suppressed", "Recipient suppressed", "This address is on the suppression list. Nothing was sent or charged."}
+	relayUnavailable    = &kind{503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."}
+	deliveryUnknown     = &kind{504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."}
+	storeUnavailable    = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written now. Try again shortly."}
+	busy                = &kind{503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."}
+	notReady            = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )
 
 // soon is the Retry-After of what may be over in a moment, in milliseconds.
@@ -65,6 +66,7 @@ type problem struct {
 	report      *report.Report // where something was charged or denied
 	id          throttle.ID    // of what was charged
 	guessesLeft int            // of codeIncorrect
+	suppression *suppressed    // of recipientSuppressed
 	cause       error
 }
 
@@ -186,6 +188,10 @@ func (p *problem) append(text []byte) []byte {
 	}
 	if p.kind == codeIncorrect {
 		b.Int("guesses_left", int64(p.guessesLeft))
+	}
+	if p.suppression != nil {
+		b.String("reason", string(p.suppression.Reason))
+		b.StringOrNull("until", p.suppression.text())
 	}
 	if p.id.Valid() {
 		b.String("id", p.id.String())

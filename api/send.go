@@ -96,6 +96,7 @@ var sendProblems = map[delivery.Kind]struct {
 	detail string // instead of the kind's
 }{
 	delivery.Rejected:    {kind: recipientRejected, report: true},
+	delivery.Suppressed:  {kind: recipientSuppressed},
 	delivery.Unavailable: {kind: relayUnavailable, retry: 10_000},
 	delivery.Deferred:    {kind: relayUnavailable, retry: 10_000, detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."},
 	delivery.Busy:        {kind: busy, retry: soon},
@@ -119,6 +120,9 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
+	if e.Kind == delivery.Suppressed {
+		p.suppression = suppressedBy(e.Suppression)
+	}
 	if known.report {
 		p.id, p.report = e.Result.ID, s.reportSend(r, traits, &e.Result.Decision)
 	}

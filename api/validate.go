@@ -102,6 +102,7 @@ var reasons = map[string]struct{ word, sentence string }{
 	"min":           {"empty", "%s is empty."},
 	"max":           {"too-long", "%s must not exceed 500 characters."},
 	"bytes":         {"too-long", "%s must not exceed 256 bytes."},
+	"oneof":         {"invalid", "%s must be complaint, manual, hard-bounce or not-me."},
 	"printable":     {"invalid", "%s has a control character."},
 	"ip":            {"invalid", "%s must be an IPv4 or IPv6 address."},
 	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},

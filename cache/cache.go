@@ -84,7 +84,8 @@ type Step = func(old []byte, now int64) (next []byte, expires int64)
 type records interface {
 	get(ctx context.Context, key string) ([]byte, error)
 	update(ctx context.Context, key string, step Step) error
-	each(ctx context.Context, prefix string, visit func(key string, value []byte) bool) error
+	// each visits the keys that begin with prefix from one on, in order.
+	each(ctx context.Context, prefix, from string, visit func(key string, value []byte) bool) error
 	ready(ctx context.Context) error
 	close() error
 }
@@ -183,11 +184,16 @@ func (t *Table) Update(ctx context.Context, key string, step Step) error {
 	return nil
 }
 
-// Each visits every value that has not expired, in any order, until visit returns false. It
-// holds up no other call; whether it visits a value that changes meanwhile is not defined. The
-// value must not be modified.
+// Each visits every value that has not expired, in the order of their keys, until visit returns
+// false. It holds up no other call; whether it visits a value that changes meanwhile is not defined.
+// The value must not be modified.
 func (t *Table) Each(ctx context.Context, visit func(key string, value []byte) bool) error {
-	err := t.records.each(ctx, t.prefix, func(key string, value []byte) bool {
+	return t.EachFrom(ctx, "", visit)
+}
+
+// EachFrom is Each from a key on.
+func (t *Table) EachFrom(ctx context.Context, from string, visit func(key string, value []byte) bool) error {
+	err := t.records.each(ctx, t.prefix, t.prefix+from, func(key string, value []byte) bool {
 		return visit(key[len(t.prefix):], value)
 	})
 	if err != nil {

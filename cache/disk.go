@@ -261,8 +261,8 @@ func query[T any](ctx context.Context, d *disk, run func() (T, error)) (result T
 	}
 }
 
-func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byte) bool) error {
-	for from := prefix; from != ""; {
+func (d *disk) each(ctx context.Context, prefix, from string, visit func(string, []byte) bool) error {
+	for from != "" {
 		if err := d.begin(); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,7 +128,8 @@ func (m *memory) sweepAll() {
 }
 
 // each copies one shard at a time, so that visit runs without a lock.
-func (m *memory) each(ctx context.Context, prefix string, visit func(string, []byte) bool) error {
+func (m *memory) each(ctx context.Context, prefix, from string, visit func(string, []byte) bool) error {
+	var all []row
 	for i := range m.shards {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -135,21 +137,23 @@ func (m *memory) each(ctx context.Context, prefix string, visit func(string, []b
 		if m.closed.Load() {
 			return ErrClosed
 		}
-		for _, r := range m.live(&m.shards[i], prefix) {
-			if !visit(r.key, r.value) {
-				return nil
-			}
+		all = append(all, m.live(&m.shards[i], prefix, from)...)
+	}
+	slices.SortFunc(all, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	for _, r := range all {
+		if err := ctx.Err(); err != nil || !visit(r.key, r.value) {
+			return err
 		}
 	}
 	return nil
 }
 
-func (m *memory) live(s *memoryShard, prefix string) (all []row) {
+func (m *memory) live(s *memoryShard, prefix, from string) (all []row) {
 	s.Lock()
 	defer s.Unlock()
 	now := m.now()
 	for key, r := range s.records {
-		if strings.HasPrefix(key, prefix) && r.at(now) != nil {
+		if key >= from && strings.HasPrefix(key, prefix) && r.at(now) != nil {
 			all = append(all, row{key, r})
 		}
 	}

@@ -37,18 +37,19 @@ type Kind string
 
 // The kinds that callers may want to tell apart.
 const (
-	Invalid           Kind = "invalid"               // see Fields
-	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
-	UnknownAction     Kind = "unknown-action"        // the operator set no such action
-	CodeIncorrect     Kind = "code-incorrect"        // see GuessesLeft
-	CodeExpired       Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
-	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
-	RelayUnavailable  Kind = "relay-unavailable"     // not sent
-	DeliveryUnknown   Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
-	StoreUnavailable  Kind = "store-unavailable"     // mailgate's storage failed
-	Busy              Kind = "busy"                  // too many requests; nothing was done
-	KeyMismatch       Kind = "idempotency-mismatch"  // the key was used for another request
-	KeyInFlight       Kind = "idempotency-in-flight" // the first request under the key is in progress
+	Invalid             Kind = "invalid"               // see Fields
+	Unauthorized        Kind = "unauthorized"          // no key or a wrong one
+	UnknownAction       Kind = "unknown-action"        // the operator set no such action
+	CodeIncorrect       Kind = "code-incorrect"        // see GuessesLeft
+	CodeExpired         Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
+	RecipientRejected   Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
+	RecipientSuppressed Kind = "recipient-suppressed"  // see Suppression; not charged
+	RelayUnavailable    Kind = "relay-unavailable"     // not sent
+	DeliveryUnknown     Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
+	StoreUnavailable    Kind = "store-unavailable"     // mailgate's storage failed
+	Busy                Kind = "busy"                  // too many requests; nothing was done
+	KeyMismatch         Kind = "idempotency-mismatch"  // the key was used for another request
+	KeyInFlight         Kind = "idempotency-in-flight" // the first request under the key is in progress
 )
 
 // APIError is an answer other than success or a limit.
@@ -63,7 +64,14 @@ type APIError struct {
 	RetryAfter time.Duration // 0 if the server did not say
 	RequestID  string        // in mailgate's log
 
-	GuessesLeft int // of CodeIncorrect
+	GuessesLeft int          // of CodeIncorrect
+	Suppression *Suppression // of RecipientSuppressed
+}
+
+// Suppression says why an address gets no email.
+type Suppression struct {
+	Reason string    `json:"reason"` // complaint, manual, hard-bounce or not-me
+	Until  time.Time `json:"until"`  // zero: until an operator removes it
 }
 
 // Field is an invalid field of a request.
@@ -170,6 +178,9 @@ func (a *answer) problem(response *http.Response) error {
 		return p
 	}
 	p.Kind, p.Fields, p.SMTP, p.ID, p.GuessesLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.GuessesLeft
+	if p.Kind == RecipientSuppressed {
+		p.Suppression = &Suppression{a.Reason, a.Until}
+	}
 	if a.decided() {
 		quota := a.quota()
 		p.Quota = &quota

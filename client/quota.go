@@ -12,10 +12,11 @@ type Quota struct {
 	Wait        time.Duration
 	// RetryAt is ServerTime plus Wait, by the server's clock. Count down from Wait: clocks differ.
 	RetryAt, ServerTime time.Time
-	Limits              []Limit // all limits, shortest window first
-	Degraded            bool    // the server used its own records, as the shared storage was unavailable
-	Countdown           string  // a token with which a page asks for the remaining wait, or empty
-	Replayed            bool    // from the stored answer to an earlier request under the same key
+	Limits              []Limit      // all limits, shortest window first
+	Degraded            bool         // the server used its own records, as the shared storage was unavailable
+	Countdown           string       // a token with which a page asks for the remaining wait, or empty
+	Suppressed          *Suppression // of a mailbox that gets no email, whatever its limits are
+	Replayed            bool         // from the stored answer to an earlier request under the same key
 
 	page *page
 }
@@ -80,6 +81,8 @@ type answer struct {
 	SMTP        *SMTP    `json:"smtp"`
 	Violated    []string `json:"violated-policies"`
 	GuessesLeft int      `json:"guesses_left"`
+	Suppression
+	Suppressed *Suppression `json:"suppressed"`
 }
 
 // millis is a duration in milliseconds.
@@ -93,7 +96,7 @@ func (a *answer) decided() bool { return !a.ServerTime.IsZero() }
 func (a *answer) quota() Quota {
 	q := Quota{
 		Rule: a.Rule, Limit: a.Limit, Wait: a.Wait.duration(), RetryAt: a.RetryAt, ServerTime: a.ServerTime,
-		Degraded: a.Degraded, Countdown: a.Countdown, Replayed: a.Replayed, page: &a.page,
+		Degraded: a.Degraded, Countdown: a.Countdown, Suppressed: a.Suppressed, Replayed: a.Replayed, page: &a.page,
 	}
 	for _, l := range a.Limits {
 		q.Limits = append(q.Limits, Limit{l.Name, l.Limit, l.Window.duration(), l.Remaining, l.Wait.duration()})

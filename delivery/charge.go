@@ -26,10 +26,19 @@ type charge struct {
 	code     string         // issued for it
 	purpose  string         // of the code
 	alone    bool           // without what other nodes have on record
+	critical func() bool    // whether it reaches an address that bounced, once a day
+	passed   bool           // did so, or may have
 }
 
-// take asks the rules and charges them. With an error, what is owed may be charged all the same.
+// owes reports whether something may be charged.
+func (c *charge) owes() bool { return len(c.owed) > 0 || c.passed }
+
+// take asks the rules and charges them, unless the recipient is suppressed. With an error, what is owed may
+// be charged all the same.
 func (s *Service) take(ctx context.Context, c *charge) *Error {
+	if err := s.checkSuppressed(ctx, c); err != nil {
+		return err
+	}
 	began := time.Now()
 	d, err := c.ask(ctx)
 	s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
@@ -80,7 +89,14 @@ func (s *Service) refund(c *charge, why Kind) *refund {
 		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
 	}
 	r := &refund{id: c.id, whose: slog.String("mailbox", c.to.Hash())}
+	passed := c.passed
 	r.release = func(ctx context.Context) (err error) {
+		if passed {
+			if err := s.takeBack(ctx, c.to, c.id); err != nil {
+				return err
+			}
+			passed = false
+		}
 		if owed, err = c.rules.Release(ctx, owed); len(owed) > 0 {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -24,6 +26,10 @@ type Options struct {
 	// Requests keeps the answers to sends with a key. Its lease is a send's deadline and
 	// LeaseRest, or longer.
 	Requests *idempotency.Requests
+	// Suppressions are the recipients who get no email. Passes limits how often a critical one reaches an
+	// address that bounced; it keeps ids.
+	Suppressions *suppression.List
+	Passes       *throttle.Limiter
 	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
 	Now          func() int64 // milliseconds since 1970
@@ -33,9 +39,10 @@ type Options struct {
 
 // Metrics count what a Service does.
 type Metrics struct {
-	Decisions prometheus.Observer    // seconds that the rules took
-	Relays    prometheus.ObserverVec // seconds that a relay took, by outcome
-	Refunds   *prometheus.CounterVec // by RefundDone and RefundGivenUp
+	Decisions  prometheus.Observer    // seconds that the rules took
+	Relays     prometheus.ObserverVec // seconds that a relay took, by outcome
+	Refunds    *prometheus.CounterVec // by RefundDone and RefundGivenUp
+	Suppressed *prometheus.CounterVec // by the reason
 }
 
 // Service sends emails and checks codes. It may be used by any number of goroutines.

@@ -21,6 +21,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -41,6 +42,9 @@ type bench struct {
 	now     atomic.Int64
 	keys    *idempotency.Requests
 	relay   fakeRelay
+
+	suppressions *suppression.List
+	passes       *throttle.Limiter
 }
 
 const lease = 30_000
@@ -52,13 +56,17 @@ func newBench(t *testing.T) *bench {
 	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
 	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t)
+	b.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: b.store.Table("suppressions"), Now: b.now.Load}))(t)
+	t.Cleanup(b.suppressions.Close)
+	b.passes = local.New(b.store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t))
 	b.Service = New(Options{
-		Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Suppressions: b.suppressions, Passes: b.passes, Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
 		Metrics: Metrics{
-			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
-			Relays:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
-			Refunds:   b.refunds,
+			Decisions:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
+			Relays:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
+			Refunds:    b.refunds,
+			Suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "suppressed"}, []string{"reason"}),
 		},
 	})
 	return b

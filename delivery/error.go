@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -13,6 +14,8 @@ type Kind string
 const (
 	// Limited: a limit is reached. Result.Decision says which, and how long to wait.
 	Limited Kind = "denied"
+	// Suppressed: the recipient is to get no email. Suppression says why.
+	Suppressed Kind = "suppressed"
 	// Rejected: a relay refused the email for good. The send stays charged.
 	Rejected Kind = "rejected"
 	// Unavailable: no relay accepted the email. It certainly never left, as with all kinds below
@@ -45,7 +48,9 @@ type Error struct {
 	// Result is what is known of the send. With Limited, Rejected and Unknown it has the Decision.
 	// Its ID is that of the email that may have left, or would have been sent.
 	Result Result
-	Err    error
+	// Suppression is why the recipient is Suppressed.
+	Suppression suppression.Entry
+	Err         error
 }
 
 // Error implements error.

@@ -34,9 +34,9 @@ func (s *Service) Mail(ctx context.Context) *Mail {
 
 // Charge charges one more recipient. After an error, which is an *Error, it is not charged.
 func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Result, error) {
-	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID()}
+	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID(), critical: func() bool { return true }} // it may be of any kind
 	if err := m.service.take(m.ctx, c); err != nil {
-		if len(c.owed) > 0 { // the store failed just now
+		if c.owes() { // the store failed just now
 			m.service.refunds.later(m.service.refund(c, err.Kind))
 		}
 		return Result{}, err

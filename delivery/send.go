@@ -41,7 +41,8 @@ func (a *Attempt) Charge(q Send) error {
 	if a.state != begun {
 		return nil
 	}
-	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone}
+	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone,
+		critical: func() bool { return q.Composer.Critical(q.Mail.Template) }}
 	return a.take()
 }
 
@@ -96,6 +97,11 @@ func (a *Attempt) take() error {
 		if c.owed, err = c.rules.Release(a.ctx, c.rules.ExactCharges(c.traits, a.previous)); err != nil {
 			return a.notAdmitted(failure(err))
 		}
+		if c.critical() {
+			if err := a.service.takeBack(a.ctx, c.to, a.previous); err != nil {
+				return a.notAdmitted(failure(err))
+			}
+		}
 	}
 	if err := a.service.take(a.ctx, &a.charge); err != nil {
 		return a.notAdmitted(err)
@@ -109,7 +115,7 @@ func (a *Attempt) notAdmitted(e *Error) error {
 		e.Result.ID = a.id
 	}
 	a.move(freed)
-	if len(a.charge.owed) > 0 { // the store failed just now
+	if a.charge.owes() { // the store failed just now
 		a.service.refunds.later(a.refund(e.Kind))
 	} else if a.keyed {
 		a.service.refunds.now(&refund{attempt: a})

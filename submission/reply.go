@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/suppression"
 )
 
 func reply(code, class, subject, detail int, text string) *smtp.SMTPError {
@@ -76,6 +78,8 @@ func failed(err error, stays bool) *smtp.SMTPError {
 		return rejected(said)
 	case stays:
 		return notConfirmed
+	case e != nil && e.Kind == delivery.Suppressed:
+		return suppressed(e.Suppression)
 	case e == nil, e.Kind == delivery.Storage: // of the newest emails, or of the limits
 		return noRecords
 	case e.Kind == delivery.Busy:
@@ -84,6 +88,15 @@ func failed(err error, stays bool) *smtp.SMTPError {
 		return reply(451, 4, 4, 1, cmp.Or(words(said), "the relay is unavailable")+"; nothing was sent")
 	}
 	return reply(451, 4, 3, 0, "internal error; nothing was sent")
+}
+
+// suppressed refuses a recipient who is to get no email.
+func suppressed(why suppression.Entry) *smtp.SMTPError {
+	text := "this recipient is suppressed: " + string(why.Reason)
+	if why.Until != 0 {
+		text += " until " + time.UnixMilli(why.Until).UTC().Format(time.RFC3339)
+	}
+	return reply(550, 5, 7, 1, text)
 }
 
 // rejected passes a relay's refusal on.

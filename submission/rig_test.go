@@ -29,6 +29,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -39,16 +40,17 @@ import (
 // rig is a door with its own records and a relay that misbehaves on command.
 type rig struct {
 	*submission.Server
-	t       testing.TB
-	addr    string
-	relay   *fault.Server
-	faults  *throttletest.Faulty // of mailbox
-	mailbox *throttle.Limiter
-	log     *logBuffer
-	mu      sync.Mutex
-	counts  map[string]int
-	roots   *tls.Config
-	ahead   atomic.Int64 // milliseconds that the clock of the records is ahead
+	t            testing.TB
+	addr         string
+	relay        *fault.Server
+	faults       *throttletest.Faulty // of mailbox
+	mailbox      *throttle.Limiter
+	log          *logBuffer
+	mu           sync.Mutex
+	counts       map[string]int
+	roots        *tls.Config
+	suppressions *suppression.List
+	ahead        atomic.Int64 // milliseconds that the clock of the records is ahead
 }
 
 type logBuffer struct {
@@ -111,13 +113,17 @@ func start(t testing.TB, with setup) *rig {
 		all = append(all, with.more(func(a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table("more"), a) })...)
 	}
 	set := must.Get(rules.New(rules.Options{}, all...))(t)
+	r.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("suppressions"), Now: now}))(t)
+	t.Cleanup(r.suppressions.Close)
 	service := delivery.New(delivery.Options{
 		Relay: delivery.FromRelays(relays), StoreTimeout: time.Second, Now: now, Log: log,
-		Codes: must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
+		Codes:        must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
+		Suppressions: r.suppressions, Passes: local.New(store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t)),
 		Metrics: delivery.Metrics{
-			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
-			Relays:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
-			Refunds:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"}),
+			Suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "suppressed"}, []string{"reason"}),
+			Decisions:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
+			Relays:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
+			Refunds:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"}),
 		},
 	})
 	authority := servertest.NewAuthority(t)

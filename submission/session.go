@@ -136,13 +136,15 @@ func (s *session) caller() string { return cmp.Or(s.key, noCaller) }
 // notCharged returns the answer to a recipient who is not charged, or the refusal that its text may lift.
 func (s *session) notCharged(mailbox address.Address, err error) (*entry, error) {
 	e, _ := errors.AsType[*delivery.Error](err)
-	if e == nil || e.Kind != delivery.Limited {
-		answer := failed(err, false)
-		s.log(entry{to: mailbox, answer: answer, outcome: outcome(mailbox, err), cause: err})
-		return nil, answer
+	refused := &entry{to: mailbox, answer: failed(err, false), outcome: outcome(mailbox, err), cause: err}
+	switch {
+	case e != nil && e.Kind == delivery.Limited:
+		told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
+		refused.answer, refused.report, refused.cause = s.limited(&told), &told, nil
+	case e == nil || e.Kind != delivery.Suppressed: // after a bounce the same email may have used the one of the day
+		s.log(*refused)
+		return nil, refused.answer
 	}
-	told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
-	refused := &entry{to: mailbox, answer: s.limited(&told), report: &told, outcome: string(delivery.Limited)}
 	answer := s.mayRepeat(mailbox, refused.answer)
 	if answer == nil {
 		s.full = true

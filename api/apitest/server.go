@@ -25,6 +25,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -104,6 +105,8 @@ func New(with Setup) *Server {
 		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
 		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
+		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),
+		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
@@ -168,6 +171,7 @@ func (s *Server) Close() error {
 	if s.faults != nil {
 		err = errors.Join(err, s.faults.Close())
 	}
+	s.Options.Suppressions.Close()
 	return errors.Join(err, s.relays.Close(context.Background()), s.Relay.Close(), s.Store.Close())
 }
 

@@ -346,6 +346,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/suppressions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See the suppression list
+         * @description The addresses that get no email, in parts of up to 500, in no particular order. A part may be empty though others follow.
+         */
+        get: operations["listSuppressions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/suppressions/{email}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Suppress an address
+         * @description No email is sent to it more than a second after the answer. A hard bounce suppresses the address for 30 days, all other reasons its
+         *     mailbox: `not-me` for 7 days, `complaint` and `manual` until they are removed. The audit log records it.
+         */
+        put: operations["suppress"];
+        post?: never;
+        /**
+         * Remove a suppression
+         * @description Of the address and of its mailbox, for all reasons. The audit log records it.
+         */
+        delete: operations["unsuppress"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/figures": {
         parameters: {
             query?: never;
@@ -768,9 +813,38 @@ export interface components {
         };
         Mailbox: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             email: string;
+            suppressed?: components["schemas"]["Suppressed"];
+        };
+        /** @enum {string} */
+        SuppressionReason: "complaint" | "manual" | "hard-bounce" | "not-me";
+        /** @description Why the address gets no email, whatever its limits are. */
+        Suppressed: {
+            reason: components["schemas"]["SuppressionReason"];
+            /**
+             * Format: date-time
+             * @description When it ends; null if it stays until an operator removes it.
+             */
+            until: string | null;
+        };
+        SuppressRequest: {
+            reason?: components["schemas"]["SuppressionReason"];
+            /** @description Where it came from, in up to 256 bytes. */
+            source?: string;
+        };
+        Suppressions: {
+            suppressions: (components["schemas"]["Suppressed"] & {
+                /** @description The mailbox, or of a hard bounce the address. */
+                email: string;
+                source: string;
+                /** Format: date-time */
+                since: string;
+            })[];
+            /** @description `after` of the next part; left out at the end. */
+            next?: string;
         };
         Inspection: components["schemas"]["Verdict"] & {
             email: string;
+            suppressions: components["schemas"]["Suppressed"][];
             mailbox: components["schemas"]["Logged"];
             sends: {
                 id: components["schemas"]["Id"];
@@ -941,7 +1015,11 @@ export interface components {
             /** Format: int64 */
             guesses_left: number;
         };
-        SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
+        RecipientSuppressed: components["schemas"]["ProblemCore"] & components["schemas"]["Suppressed"] & {
+            /** @enum {string} */
+            type: "/docs#recipient-suppressed";
+        };
+        SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientSuppressed"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
         VerifyUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @enum {string} */
@@ -1131,7 +1209,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A field is invalid, the `Idempotency-Key` was used with another body, or the relay rejected the email, which is charged. */
+            /** @description A field is invalid, the `Idempotency-Key` was used with another body, the recipient is suppressed, or the relay rejected the email, which alone is charged. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1809,6 +1887,91 @@ export interface operations {
             404: components["responses"]["UnknownRule"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    listSuppressions: {
+        parameters: {
+            query?: {
+                /** @description `next` of the last part. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A part of the list. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Suppressions"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    suppress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description One address, percent-encoded. Aliases lead to the same mailbox.
+                 * @example Alice@example.com
+                 */
+                email: components["parameters"]["Email"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SuppressRequest"];
+            };
+        };
+        responses: {
+            /** @description The address is suppressed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    unsuppress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description One address, percent-encoded. Aliases lead to the same mailbox.
+                 * @example Alice@example.com
+                 */
+                email: components["parameters"]["Email"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address is not suppressed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };

@@ -20,6 +20,7 @@ import (
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
@@ -31,6 +32,7 @@ type program struct {
 	log         *slog.Logger
 	metrics     *prometheus.Registry
 	store       *store
+	suppressed  *suppression.List
 	relays      *relay.Relays
 	server      *api.Server
 	door        *submission.Server // nil: off
@@ -68,7 +70,7 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if p.store, err = openStore(ctx, p.config, p.log); err != nil {
 		return err
 	}
-	if err := p.useStore(o); err != nil {
+	if err := p.useStore(ctx, o); err != nil {
 		return err
 	}
 	if o.Lookups, err = perSecond("lookup-rate", p.config.LookupRate); err != nil {
@@ -91,7 +93,7 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 }
 
 // useStore makes what keeps its records in the store.
-func (p *program) useStore(o *api.Options) (err error) {
+func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	if o.Secret, err = openSecret(p.config); err != nil {
 		return err
 	}
@@ -110,12 +112,25 @@ func (p *program) useStore(o *api.Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if p.suppressed, err = p.store.suppressions(ctx); err != nil {
+		return err
+	}
+	o.Suppressions = p.suppressed
+	if o.Passes, err = p.store.limiter("passes", onceADay(), p.store.memory); err != nil {
+		return err
+	}
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
 	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
 	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err
+}
+
+// onceADay is how often a critical email reaches an address that bounced.
+func onceADay() throttle.Policy {
+	day, _ := throttle.ParsePolicy("day=1/24h") // is valid
+	return day
 }
 
 const (
@@ -173,6 +188,9 @@ func (p *program) close(ctx context.Context) (err error) {
 		if p.relays.Close(quit) != nil {
 			err = errors.New("emails were cut off")
 		}
+	}
+	if p.suppressed != nil {
+		p.suppressed.Close()
 	}
 	if p.store != nil {
 		err = errors.Join(err, p.store.close(ctx))

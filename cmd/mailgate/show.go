@@ -130,7 +130,11 @@ type adminAnswer struct {
 	Degraded                      bool
 	Cleared                       int
 	Limits, Guesses               []limit
-	Sends                         []struct {
+	Suppressions                  []struct {
+		Reason string
+		Until  *time.Time
+	}
+	Sends []struct {
 		ID string
 		At time.Time
 	}
@@ -165,6 +169,13 @@ func (a adminAnswer) table() string {
 	}
 	head := columns(&text)
 	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", a.name(), next)
+	for _, s := range a.Suppressions {
+		until := ""
+		if s.Until != nil {
+			until = " until " + s.Until.Format(time.RFC3339)
+		}
+		fmt.Fprintf(head, "suppressed\t%s%s\n", s.Reason, until)
+	}
 	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")
 	}

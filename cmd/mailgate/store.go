@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/internal/standby"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -128,6 +129,15 @@ func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Sto
 		return shared
 	}
 	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name)), merge, mirror)
+}
+
+// suppressions opens the suppression list.
+func (s *store) suppressions(ctx context.Context) (*suppression.List, error) {
+	o := suppression.Options{Redis: s.redis, Prefix: s.prefix, Now: now, Log: s.log}
+	if s.own != nil {
+		o.Table = s.own.Table("suppressions")
+	}
+	return suppression.Open(ctx, o)
 }
 
 // start begins to check the store, and to write to Redis what an outage has left.

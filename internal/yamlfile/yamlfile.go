@@ -47,6 +47,11 @@ func Read(path string, into any) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Decode(path, text, into)
+}
+
+// Decode decodes the text of the file at the path, as Read does.
+func Decode(path string, text []byte, into any) (*File, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this mark
 	f := &File{path: path}
 	if problem := unfit(text); problem != "" {

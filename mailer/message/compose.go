@@ -9,6 +9,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,6 +57,11 @@ func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
 
 // Templates returns the names of the templates, sorted.
 func (c *Composer) Templates() []string { return slices.Sorted(maps.Keys(c.templates.byName)) }
+
+// Critical reports whether the emails of a template reach an address that bounced, once a day.
+func (c *Composer) Critical(template string) bool {
+	return c.templates.critical[cmp.Or(template, DefaultTemplate)]
+}
 
 // Check returns what Compose would refuse in a request, one error for each field, so that a bad field
 // costs the mailbox nothing. The recipient may be unknown.

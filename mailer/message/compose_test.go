@@ -22,9 +22,9 @@ import (
 )
 
 // newComposer has the built-in templates, and its own if there are any.
-func newComposer(t testing.TB, from string, own fs.FS) *message.Composer {
+func newComposer(t testing.TB, from string, own fs.FS, hooks ...string) *message.Composer {
 	t.Helper()
-	return must.Get(message.NewComposer(must.Get(message.ParseSender(from))(t), must.Get(message.LoadTemplates(own, "en"))(t)))(t)
+	return must.Get(message.NewComposer(must.Get(message.ParseSender(from))(t), must.Get(message.LoadTemplates(own, "en", hooks...))(t)))(t)
 }
 
 // readBack is an email as a reader's program sees it.

@@ -40,6 +40,9 @@ var kinds = []kind{
 	{"logto-bind-mfa", true, false, titles("Set up two-step verification", "设置两步验证")},
 }
 
+// criticalKinds reach an address that bounced, unless a template.yaml says otherwise.
+var criticalKinds = []string{"supabase-recovery", "logto-forgot-password"}
+
 // sentences are those that all kinds share, by locale.
 var sentences = map[string]struct{ open, code, either, link, note string }{
 	"en": {"Open the page", "Enter the code on the page that asked for it.", "Enter the code on the page that asked for it, or open the link.",

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mailgate/mailgate/internal/yamlfile"
 )
 
 // The files of a template in one locale. Those of the operator may be any of them, over
@@ -19,6 +21,15 @@ const (
 	bodyFile    = "body.html"
 	expiresFile = "expires.txt"
 )
+
+// settingsFile has the settings of a template, of all its locales. It may be left out.
+const settingsFile = "template.yaml"
+
+// settings are those of a template.
+type settings struct {
+	// Critical emails reach an address that bounced, once a day.
+	Critical bool `yaml:"critical"`
+}
 
 var templateFiles = []string{subjectFile, textFile, bodyFile, expiresFile}
 
@@ -46,6 +57,9 @@ func (s sources) read(files fs.FS) error {
 		}
 		seen := map[string]string{}
 		return each(files, name, func(locale string) error {
+			if locale == settingsFile {
+				return nil
+			}
 			path, normal := name+"/"+locale, normalLocale(locale)
 			if !isLocale(normal) {
 				return fmt.Errorf("%s: not a locale such as en or zh-Hans", path)
@@ -72,6 +86,22 @@ func (s sources) readLocale(files fs.FS, path, into string) error {
 		s[into].files[name] = file{path + "/" + name, text}
 		return err
 	})
+}
+
+// read reads the settings of a template from a file system, which may be nil.
+func (s *settings) read(files fs.FS, name string) error {
+	if files == nil {
+		return nil
+	}
+	path := name + "/" + settingsFile
+	text, err := readTemplateFile(files, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = yamlfile.Decode(path, []byte(text), s)
+	}
+	return err
 }
 
 // each calls read for the names in a directory that do not start with a dot. It follows links,

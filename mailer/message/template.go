@@ -26,6 +26,7 @@ var builtinTemplates embed.FS
 type Templates struct {
 	byName        map[string]map[string]*template // name, then locale in lower case
 	defaultLocale string
+	critical      map[string]bool // by name
 	digest        [sha256.Size]byte
 }
 
@@ -49,8 +50,8 @@ type fields struct {
 }
 
 // LoadTemplates reads the built-in templates and, over them, those of own, which holds
-// name/locale/{subject.txt,text.txt,body.html,expires.txt} and may be nil. Every template
-// must have the default locale.
+// name/locale/{subject.txt,text.txt,body.html,expires.txt} and name/template.yaml, and may be nil.
+// Every template must have the default locale.
 //
 // The emails of hooks have templates of their own, which are there for the hooks that are named.
 //
@@ -87,7 +88,23 @@ func LoadTemplates(own fs.FS, defaultLocale string, hooks ...string) (*Templates
 		}
 		t.byName[name][locale].linked = isLinked(name)
 	}
+	if err := t.readSettings(own); err != nil {
+		return nil, templateError(err)
+	}
 	return t, t.try("Example")
+}
+
+func (t *Templates) readSettings(own fs.FS) error {
+	t.critical = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		s := settings{Critical: slices.Contains(criticalKinds, name)}
+		if err := s.read(own, name); err != nil {
+			return err
+		}
+		t.critical[name] = s.Critical
+	}
+	t.digest = sha256.Sum256(fmt.Appendf(t.digest[:], "%v", t.critical))
+	return nil
 }
 
 func parseTemplate(from *source) (*template, error) {

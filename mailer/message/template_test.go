@@ -132,6 +132,8 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"huge file", invite("invite/en/text.txt", strings.Repeat("a", 129<<10)), "invite/en/text.txt: longer than 128 KiB"},
 		{"endless recursion", invite("invite/en/text.txt", `{{.Code}}{{define "x"}}{{template "x"}}{{end}}{{template "x"}}`), "invite/en/text.txt"},
 		{"text saved as GBK", invite("invite/en/text.txt", "\xd1\xe9\xd6\xa4\xc2\xeb {{.Code}}"), "invite/en/text.txt: is not valid UTF-8"},
+		{"unknown setting", invite("invite/template.yaml", "critical: true\ncritcal: true"), "invite/template.yaml:2: unknown key critcal"},
+		{"setting of a wrong type", invite("invite/template.yaml", "critical: very"), "invite/template.yaml:1: it must be true or false"},
 		{"HTML saved as UTF-16", invite("invite/en/body.html", "\xff\xfe<\x00p\x00>\x00{{.Code}}"), "invite/en/body.html: is not valid UTF-8"},
 	}
 	for _, test := range tests {
@@ -141,6 +143,15 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 				t.Errorf("got  %v\nwant template %s…", err, test.want)
 			}
 		})
+	}
+}
+
+func TestCritical_EachTemplate_AsItsFileSays(t *testing.T) {
+	composer := newComposer(t, "a@acme.example", invite("invite/template.yaml", "critical: true", "logto-forgot-password/template.yaml", "critical: false"), "supabase", "logto")
+	for template, want := range map[string]bool{"": false, "code": false, "invite": true, "supabase-recovery": true, "supabase-signup": false, "logto-forgot-password": false} {
+		if composer.Critical(template) != want {
+			t.Errorf("%q is critical: %t", template, !want)
+		}
 	}
 }
 
@@ -155,6 +166,7 @@ func TestDigest_OtherTexts_Differs(t *testing.T) {
 	}
 	for _, other := range []fstest.MapFS{
 		nil, invite("invite/en/text.txt", "{{.Code}}"), invite("invite/en/expires.txt", "{{.Count}}"), invite("code/en/subject.txt", "Code"),
+		invite("invite/template.yaml", "critical: true"),
 		invite("invite/en/text.txt", "{{.Code}}\n", "invite/en/body.html", "{{.Code}}"), invite("invite/en/text.txt", "{{.Code}}", "invite/en/body.html", "\n{{.Code}}"),
 	} {
 		if digest(other) == one {

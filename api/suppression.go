@@ -1,0 +1,88 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+
+	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/suppression"
+)
+
+// suppressed says why an address gets no email, and until when.
+type suppressed struct {
+	Reason suppression.Reason `json:"reason"`
+	Until  *string            `json:"until"` // null: until it is removed
+}
+
+func suppressedBy(e suppression.Entry) *suppressed {
+	s := &suppressed{Reason: e.Reason}
+	if e.Until != 0 {
+		until := wire.Time(e.Until)
+		s.Until = &until
+	}
+	return s
+}
+
+// text returns when it ends, or nothing.
+func (s *suppressed) text() string { return text(s.Until) }
+
+// suppressionsAnswer is a part of the list.
+type suppressionsAnswer struct {
+	Suppressions []listedSuppression `json:"suppressions"`
+	Next         string              `json:"next,omitempty"`
+}
+
+type listedSuppression struct {
+	Email string `json:"email"`
+	suppressed
+	Source string `json:"source"`
+	Since  string `json:"since"`
+}
+
+type suppressBody struct {
+	Reason string `json:"reason" validate:"omitempty,oneof=complaint manual hard-bounce not-me"`
+	Source string `json:"source" validate:"bytes=256,printable"`
+}
+
+// listSuppressions shows an operator a part of the list.
+func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
+	entries, next, err := s.with.Suppressions.Page(r.ctx, r.c.Query("after"))
+	if errors.Is(err, suppression.ErrPage) {
+		return nil, invalidFields([]fieldProblem{{"after", "invalid", "after must be the next of an answer."}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := suppressionsAnswer{make([]listedSuppression, len(entries)), next}
+	for i, e := range entries {
+		answer.Suppressions[i] = listedSuppression{e.Address, *suppressedBy(e), e.Source, wire.Time(e.Since)}
+	}
+	return answer, nil
+}
+
+// suppress adds an address to the list.
+func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
+	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
+	return s.changeSuppression(r, "recipient suppressed", func() error {
+		_, err := s.with.Suppressions.Add(r.ctx, r.mailbox, reason, body.Source)
+		return err
+	}, slog.String("reason", string(reason)), slog.String("source", body.Source))
+}
+
+// unsuppress removes an address from the list, for all reasons.
+func (s *Server) unsuppress(r *request, _ *none) (any, error) {
+	return s.changeSuppression(r, "suppression removed", func() error { return s.with.Suppressions.Remove(r.ctx, r.mailbox) })
+}
+
+func (s *Server) changeSuppression(r *request, what string, change func() error, about ...slog.Attr) (any, error) {
+	if err := s.auditReady(r); err != nil {
+		return nil, err
+	}
+	err := change()
+	s.audit(r, what, err, append(about, slog.String("mailbox", r.mailbox.Hash()))...)
+	if err != nil {
+		return nil, explain(err, "The suppression list may be unchanged. Repeat the request when the storage is available again.")
+	}
+	return done{}, nil
+}

@@ -1,0 +1,219 @@
+package suppression
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/redis/go-redis/v9"
+)
+
+// Options say where a List is.
+type Options struct {
+	// Table has the list on one machine. Beside Redis it has this node's copy, by which it decides when it
+	// starts in an outage; it may be nil there, and then such a node decides nothing.
+	Table *cache.Table
+	// Redis has the list that several nodes share, under Prefix. Nil on one machine.
+	Redis  redis.UniversalClient
+	Prefix string
+	Now    func() int64 // Unix milliseconds
+	Log    *slog.Logger
+}
+
+// List is the suppression list. It may be used by any number of goroutines. Every error is
+// throttle.ErrUnavailable, apart from that of Page, and names no address.
+type List struct {
+	o       Options
+	key     string // in Redis
+	loaded  atomic.Bool
+	current atomic.Pointer[index]
+	loading atomic.Pointer[index] // that is to replace it; nil for none
+	synced  time.Time             // when the changes of other nodes were last read
+	failed  bool                  // the last time
+
+	stop context.CancelFunc
+	all  sync.WaitGroup
+}
+
+const (
+	// syncInterval leaves half a second for the answer, so that a change is known within a second.
+	syncInterval  = 500 * time.Millisecond
+	sweepInterval = time.Hour
+)
+
+// Open reads the list, and begins to follow the changes of other nodes. If Redis is away it starts with
+// the copy.
+func Open(ctx context.Context, o Options) (*List, error) {
+	l := &List{o: o, key: o.Prefix + ":{suppressions}"}
+	l.current.Store(newIndex())
+	if o.Table != nil {
+		if err := l.readTable(ctx); err != nil {
+			return nil, err
+		}
+		l.loaded.Store(true)
+	}
+	if o.Redis != nil {
+		l.sync(ctx)
+	}
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.all.Go(func() { l.follow(ctx) })
+	return l, nil
+}
+
+// Close ends what Open began.
+func (l *List) Close() {
+	l.stop()
+	l.all.Wait()
+}
+
+func (l *List) readTable(ctx context.Context) error {
+	now, into := l.o.Now(), l.current.Load()
+	var damaged error
+	err := l.o.Table.Each(ctx, func(field string, value []byte) bool {
+		var e Entry
+		if e, damaged = parse(field, string(value)); damaged == nil {
+			into.apply(e, now, 0)
+		}
+		return damaged == nil
+	})
+	if err = errors.Join(err, damaged); err != nil {
+		return throttle.Unavailable("reading the suppression list", err)
+	}
+	return nil
+}
+
+// follow forgets what has ended and, in Redis, reads what has changed.
+func (l *List) follow(ctx context.Context) {
+	sweeps, syncs := time.NewTicker(sweepInterval), time.NewTicker(syncInterval)
+	defer sweeps.Stop()
+	defer syncs.Stop()
+	if l.o.Redis == nil {
+		syncs.Stop()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sweeps.C:
+			l.current.Load().sweep(l.o.Now())
+		case <-syncs.C:
+			l.sync(ctx)
+		}
+	}
+}
+
+var errNotLoaded = errors.New("the suppression list has not been read yet")
+
+// Find returns the entries of an address that apply now, in the order of Reasons, without their Source and
+// Since. It asks no store.
+func (l *List) Find(to address.Address) (found []Entry, err error) {
+	if !l.loaded.Load() {
+		return nil, throttle.Unavailable("looking for a suppression", errNotLoaded)
+	}
+	in := l.current.Load()
+	for i, r := range Reasons {
+		subject := r.Subject(to)
+		end := in.end(subject, i)
+		if end == 0 || end <= l.o.Now() {
+			continue
+		}
+		if end == forever {
+			end = 0
+		}
+		found = append(found, Entry{Address: subject, Reason: r, Until: end})
+	}
+	return found, nil
+}
+
+// Counts returns how many entries there are for each reason. Some may have ended within the last hour.
+func (l *List) Counts() map[Reason]int { return l.current.Load().counts() }
+
+// Add suppresses an address from now on, anew if it is already.
+func (l *List) Add(ctx context.Context, to address.Address, r Reason, source string) (Entry, error) {
+	e := Entry{Address: r.Subject(to), Reason: r, Source: source, Since: l.o.Now()}
+	if life, ends := lifetimes[r]; ends {
+		e.Until = e.Since + life
+	}
+	return e, l.change(ctx, e, e.value())
+}
+
+// Remove removes an address and its mailbox, for all reasons.
+func (l *List) Remove(ctx context.Context, to address.Address) error {
+	for _, r := range Reasons {
+		if err := l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change writes an entry, and knows it when it returns. An empty value removes it.
+func (l *List) change(ctx context.Context, e Entry, value string) (err error) {
+	name := field(e.Address, e.Reason)
+	if l.o.Redis != nil {
+		var position int64
+		if position, err = l.write(ctx, name, value, e.Until); err == nil {
+			l.apply(e, position)
+		}
+	} else {
+		err = l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
+			l.apply(e, 0) // in the order of the changes
+			return bytesOf(value), e.end()
+		})
+	}
+	if err != nil {
+		return throttle.Unavailable("changing the suppression list", err)
+	}
+	return nil
+}
+
+// bytesOf returns nil for nothing, as a step of the table does.
+func bytesOf(value string) []byte {
+	if value == "" {
+		return nil
+	}
+	return []byte(value)
+}
+
+func (l *List) apply(e Entry, position int64) {
+	now := l.o.Now()
+	l.current.Load().apply(e, now, position)
+	if next := l.loading.Load(); next != nil {
+		next.apply(e, now, position)
+	}
+}
+
+// PageSize is how many entries a page has at most.
+const PageSize = 500
+
+// ErrPage means that a page was asked for by what is not the name of one.
+var ErrPage = errors.New("not the name of a page")
+
+// Page returns a part of the list, from the beginning for an empty name, and the name of the next one,
+// which is empty behind the last. A page may be empty.
+func (l *List) Page(ctx context.Context, name string) (entries []Entry, next string, err error) {
+	if l.o.Redis != nil {
+		return l.sharedPage(ctx, name)
+	}
+	var damaged error
+	err = l.o.Table.EachFrom(ctx, name, func(field string, value []byte) bool {
+		if len(entries) == PageSize {
+			next = field
+			return false
+		}
+		var e Entry
+		e, damaged = parse(field, string(value))
+		entries = append(entries, e)
+		return damaged == nil
+	})
+	if err = errors.Join(err, damaged); err != nil {
+		return nil, "", throttle.Unavailable("reading the suppression list", err)
+	}
+	return entries, next, nil
+}
