@@ -1,0 +1,85 @@
+package main
+
+import (
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+func (c client) suppress(t testing.TB, email string, status int) {
+	t.Helper()
+	c.must(t, http.MethodPut, "/admin/suppressions/"+email, `{"source":"a test"}`, status)
+}
+
+func tries(t testing.TB, c client, method, path, body string) (status int) {
+	t.Helper()
+	return must.Get(c.ask(method, path, body, nil))(t).Status
+}
+
+// What one node suppresses another sends no email a second later. In an outage each decides by what it has,
+// also after it was killed, and changes nothing.
+func TestSuppression_TwoNodesAndOutage_NothingIsSent(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	environ := besideRedis(t, redis, relay.URL())
+	one, other := startServer(t, besideRedis(t, redis, relay.URL())), startServer(t, environ)
+	operator, app := newClient(t, one.URL, adminKey), newClient(t, other.URL, apiKey)
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+		operator.suppress(t, email, 204)
+		newClient(t, one.URL, apiKey).mustSend(t, email, 422)
+	}
+	time.Sleep(time.Second) // which is what is promised
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+		if r := app.mustSend(t, email, 422); r.Body.Type != "/docs#recipient-suppressed" {
+			t.Errorf("the other node answers %s", r.Raw)
+		}
+	}
+	operator.must(t, http.MethodDelete, "/admin/suppressions/c@example.com", "", 204)
+	servertest.Eventually(t, "the removal", func() bool { return tries(t, app, http.MethodPost, "/send-code", bodyFor("c@example.com")) == 200 })
+
+	redis.Kill()
+	servertest.Eventually(t, "the outage", func() bool { return app.must(t, "GET", "/readyz", "", 200).Body.Degraded })
+	app.mustSend(t, "a@example.com", 422)
+	operator.suppress(t, "d@example.com", 503)
+	operator.must(t, http.MethodDelete, "/admin/suppressions/a@example.com", "", 503)
+	other.stop(t, syscall.SIGKILL)
+	other = startServer(t, environ)
+	app = newClient(t, other.URL, apiKey)
+	app.mustSend(t, "b@example.com", 422)
+	app.mustSend(t, "d@example.com", 200)
+
+	redis.Restart()
+	servertest.Eventually(t, "the end of the outage", func() bool {
+		return tries(t, operator, http.MethodPut, "/admin/suppressions/d@example.com", "{}") == 204
+	})
+	servertest.Eventually(t, "the change at the other node", func() bool { return tries(t, app, http.MethodPost, "/send-code", bodyFor("d@example.com")) == 422 })
+	if n := len(relay.List()); n != 2 {
+		t.Errorf("%d emails were sent, want those to c and d", n)
+	}
+}
+
+// A killed node keeps the list, and so does a backup.
+func TestSuppression_KilledAndRestored_Kept(t *testing.T) {
+	t.Parallel()
+	dir, relay := t.TempDir(), startRelay(t)
+	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+filepath.Join(dir, "data"))
+	server := startServer(t, environ)
+	newClient(t, server.URL, adminKey).suppress(t, "alice@example.com", 204)
+	server.stop(t, syscall.SIGKILL)
+	server = startServer(t, environ)
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 422)
+	does(t, environ, exitOK, "records are in", "backup", filepath.Join(dir, "copy"))
+	environ = append(environ, "MAILGATE_DATA_DIR="+filepath.Join(dir, "restored"))
+	does(t, environ, exitOK, "records are restored", "restore", filepath.Join(dir, "copy"))
+	server = startServer(t, environ)
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 422)
+	if n := len(relay.List()); n != 0 {
+		t.Errorf("%d emails were sent", n)
+	}
+}
