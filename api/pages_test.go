@@ -116,6 +116,9 @@ func TestMethods_EachPath_Answered(t *testing.T) {
 		if path == "/mailboxes/peek" { // which GET /mailboxes/{email} has too
 			allow = "GET, HEAD, POST, OPTIONS"
 		}
+		if path == "/admin/suppressions/{email}" {
+			allow = "PUT, DELETE, OPTIONS"
+		}
 		if strings.HasPrefix(path, "/admin") {
 			key = opsKey
 		}
