@@ -37,7 +37,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 
 	// Lookups bounds how often a caller, or without keys a network address, may look mailboxes up
-	// and use the routes of operators, so that a stolen key cannot list which mailboxes were sent
+	// and use the routes of operators that read or reset, so that a stolen key cannot list which mailboxes were sent
 	// email. Nil is no bound.
 	Lookups *throttle.Limiter
 	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
