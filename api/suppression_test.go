@@ -58,6 +58,8 @@ func TestSuppress_Invalid_Refused(t *testing.T) {
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"reason":"bored"}`).isInvalid(t, "reason:invalid")
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"source":"a\nb"}`).isInvalid(t, "source:invalid")
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"reason":null}`).is(t, 400, "bad-request")
+	r.do("DELETE", "/admin/suppressions/no-at", opsKey, "").isInvalid(t, "email:no-at")
+	r.do("GET", "/admin/suppressions?after=x", opsKey, "").isInvalid(t, "after:invalid")
 	r.do("PUT", "/admin/suppressions/a@example.com", appKey, `{}`).is(t, 401, "unauthorized")
 	r.do("GET", "/admin/suppressions", appKey, "").is(t, 401, "unauthorized")
 	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)

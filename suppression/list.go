@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,6 +201,9 @@ var ErrPage = errors.New("not the name of a page")
 func (l *List) Page(ctx context.Context, name string) (entries []Entry, next string, err error) {
 	if l.o.Redis != nil {
 		return l.sharedPage(ctx, name)
+	}
+	if name != "" && !strings.Contains(name, " ") { // of a field
+		return nil, "", ErrPage
 	}
 	var damaged error
 	err = l.o.Table.EachFrom(ctx, name, func(field string, value []byte) bool {

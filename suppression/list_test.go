@@ -141,6 +141,9 @@ func TestPage_ManyEntries_EachOnce(t *testing.T) {
 			n.add(fmt.Sprintf("m%d@example.com", i), suppression.Manual)
 		}
 		must.OK(t, n.Remove(t.Context(), of(t, "m3@example.com")))
+		if _, _, err := n.Page(t.Context(), "x"); !errors.Is(err, suppression.ErrPage) {
+			t.Errorf("a page of no name: %v", err)
+		}
 		seen := map[string]bool{}
 		for _, e := range n.all() {
 			if seen[e.Address] || e.Reason != suppression.Manual || e.Source != "a test" || e.Since == 0 || e.Until != 0 {
