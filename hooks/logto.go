@@ -61,6 +61,8 @@ func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key s
 		err = errors.New("payload.code is missing")
 	case template == invitation && (l.origin == "" || origin(call.Payload.Link) != l.origin):
 		err = errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
+	case template == invitation && strings.ContainsFunc(call.Payload.Link, notOfURL): // what follows one could be a link of its own
+		err = errors.New("payload.link has a character that is percent-encoded in a URL")
 	case template == invitation:
 		one.Linked, one.Mail.Code, one.Mail.Data = true, "", map[string]string{"link": call.Payload.Link}
 	}
@@ -75,6 +77,9 @@ func origin(text string) string {
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host)
 }
+
+// notOfURL reports whether a character cannot be in a URL, so that an email program may end a link at it.
+func notOfURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }
 
 // Answer says what became of the email. Logto shows its visitor an error and logs the words.
 func (*Logto) Answer(status int, words string) (code int, contentType string, body []byte) {
