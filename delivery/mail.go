@@ -32,6 +32,10 @@ func (s *Service) Mail(ctx context.Context) *Mail {
 	return &Mail{service: s, ctx: ctx, durable: durable}
 }
 
+// Context is what the recipients are charged under. What else is written to the records under it is durable,
+// too, before the email leaves.
+func (m *Mail) Context() context.Context { return m.ctx }
+
 // Charge charges one more recipient. After an error, which is an *Error, it is not charged.
 func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Result, error) {
 	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID(), critical: func() bool { return true }} // it may be of any kind

@@ -11,6 +11,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/mailer/address"
 )
@@ -66,9 +67,9 @@ var errAlone = errors.New("the shared records went away during the email")
 const recordTime = 2 * time.Second
 
 // update lets change replace the record of a mailbox, and returns what it was. An email that began with the
-// shared records ends with them.
-func (s *session) update(to address.Address, change func(old record, now int64) record) (before record, at int64, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.server.life), recordTime)
+// shared records ends with them. Under the context of its mail the change is durable before the text leaves.
+func (s *session) update(ctx context.Context, to address.Address, change func(old record, now int64) record) (before record, at int64, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	alone, err := keyed.Change(ctx, s.server.Records, s.caller()+" "+to.Key(), parseRecord, func(old record, now int64) ([]byte, int64) {
 		before, at = old, now
@@ -89,7 +90,7 @@ func (s *session) update(to address.Address, change func(old record, now int64) 
 // open records that an email to a recipient is open, unless an earlier one may yet be repeated. It returns when
 // that was.
 func (s *session) open(to address.Address) (at int64, err error) {
-	_, at, err = s.update(to, func(old record, now int64) record {
+	_, at, err = s.update(s.mail.Context(), to, func(old record, now int64) record {
 		if old.open(now) || old.ended(now) {
 			return old
 		}
@@ -101,7 +102,7 @@ func (s *session) open(to address.Address) (at int64, err error) {
 // mayRepeat returns the answer to a recipient whose limit is reached. It is nil if the text may be that of the
 // email that used the limit, whose reply was lost: that is decided when the text has come.
 func (s *session) mayRepeat(to address.Address, refusal *smtp.SMTPError) *smtp.SMTPError {
-	last, now, err := s.update(to, func(old record, _ int64) record { return old })
+	last, now, err := s.update(s.mail.Context(), to, func(old record, _ int64) record { return old })
 	switch {
 	case err != nil:
 		return failed(err, false)
@@ -116,7 +117,7 @@ func (s *session) mayRepeat(to address.Address, refusal *smtp.SMTPError) *smtp.S
 // leave records that the text may leave to a recipient, unless it did before: then it returns the first reply, and
 // which email that was, or that it is being sent on another connection.
 func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMTPError, email string) {
-	before, now, err := s.update(to.Address, func(old record, now int64) record {
+	before, now, err := s.update(s.mail.Context(), to.Address, func(old record, now int64) record {
 		if old.answers(text, to.named, now) || to.refused != nil {
 			return old
 		}
@@ -141,8 +142,12 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 
 // finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave.
 func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
+	ctx := s.server.life
+	if answer == nil {
+		ctx, _ = cache.Batch(ctx) // nothing has to wait for it
+	}
 	for _, to := range all {
-		_, _, err := s.update(to.Address, func(old record, now int64) record {
+		_, _, err := s.update(ctx, to.Address, func(old record, now int64) record {
 			switch {
 			case old.Email != to.email:
 				return old
@@ -162,8 +167,9 @@ func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
 // arrived records that the client has read the reply. The same text is then another email, but for one that
 // began before: the client had given that up, and its end may come late.
 func (s *session) arrived(all []recipient) {
+	ctx, _ := cache.Batch(s.server.life)
 	for _, to := range all {
-		_, _, _ = s.update(to.Address, func(old record, now int64) record {
+		_, _, _ = s.update(ctx, to.Address, func(old record, now int64) record {
 			if old.Email == to.email && !old.open(now) {
 				old.Read, old.Expires = now, min(old.Expires, now+openLife)
 			}
