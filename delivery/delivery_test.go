@@ -419,8 +419,8 @@ func TestRefund_TiersAndCounter_OnlyKnownByIDIsReleased(t *testing.T) {
 	}
 	b.Close(t.Context())
 	exact, counted := must.Get(l.mailbox.Peek(t.Context(), "s"))(t), must.Get(l.all.Peek(t.Context(), "s"))(t)
-	if exact.Remaining() != 9 || counted.Remaining() != 8 {
-		t.Errorf("%d and %d remain", exact.Remaining(), counted.Remaining())
+	if exact.Remaining() != 9 || counted.Remaining() != 8 || b.count(RefundDone) != 1 {
+		t.Errorf("%d and %d remain, %d refunds", exact.Remaining(), counted.Remaining(), b.count(RefundDone))
 	}
 }
 

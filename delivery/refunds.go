@@ -54,13 +54,12 @@ type refund struct {
 // Refund refunds, in the background, what a failed Take may have charged. A counter
 // does not know ids, so there it does nothing. whose is for the log.
 func (s *Service) Refund(limiter *throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
-	s.refunds.later(&refund{whose: whose, id: id, release: func(ctx context.Context) error {
-		if !limiter.Algorithm.Exact() {
-			return nil
-		}
-		_, err := limiter.Release(ctx, key, throttle.Admission{ID: id})
-		return err
-	}})
+	if limiter.Algorithm.Exact() {
+		s.refunds.later(&refund{whose: whose, id: id, release: func(ctx context.Context) error {
+			_, err := limiter.Release(ctx, key, throttle.Admission{ID: id})
+			return err
+		}})
+	}
 }
 
 func newRefunds(o Options) *refunds {
