@@ -44,6 +44,11 @@ type Op struct {
 // but those of a counter that charge or refund.
 func (op Op) Repeatable() bool { return op.By.Exact() || op.Step == StepPeek || op.Step == StepReset }
 
+// Take decides a StepTake by the state of its key and the home's clock.
+func (op Op) Take(state []byte, now int64) (next []byte, v Verdict) {
+	return op.By.Take(state, Admission{ID: op.All[0].ID, At: now})
+}
+
 // Apply takes the step on a state, for a home in this process. A step that is not done changes
 // nothing.
 func (op Op) Apply(state []byte, now int64) (next []byte, r Reply) {
@@ -51,7 +56,7 @@ func (op Op) Apply(state []byte, now int64) (next []byte, r Reply) {
 	switch next = state; op.Step {
 	case StepTake:
 		r.verdict = new(Verdict)
-		next, *r.verdict = op.By.Take(state, Admission{ID: op.All[0].ID, At: now})
+		next, *r.verdict = op.Take(state, now)
 		r.Done = r.verdict.Allowed
 	case StepRelease:
 		next, r.Done = op.By.Release(state, op.All[0])

@@ -32,6 +32,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 		return h.recall(ctx, key, op)
 	}
 	unheard := false // Redis may have done it
+	alone := func(ctx context.Context) (err error) { r, err = h.alone(ctx, key, op); return err }
 	err = h.decide(ctx, key, op.Repeatable(), func() (answered bool, err error) {
 		r, err = h.shared.Home.Do(ctx, key, op)
 		switch {
@@ -45,18 +46,12 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 		h.o.Clock.heard(r.Now)
 		h.copy(key, op, r)
 		return true, nil
-	}, func(ctx context.Context) (err error) {
-		r, err = h.alone(ctx, key, op)
-		return err
-	})
+	}, alone)
 	if unheard && op.Step == throttle.StepTake && (err == nil && !r.Done || errors.Is(err, throttle.ErrUnchanged)) {
 		err = errUnheard
 	}
 	if err != nil && op.Step == throttle.StepRelease && (op.Repeatable() || errors.Is(err, throttle.ErrUnchanged)) {
-		err = h.locked(context.WithoutCancel(ctx), key, func(ctx context.Context) (err error) {
-			r, err = h.alone(ctx, key, op)
-			return err
-		})
+		err = h.locked(context.WithoutCancel(ctx), key, alone)
 		r.Done = r.Done || op.By.Exact()
 	}
 	return r, err
@@ -80,7 +75,7 @@ func (h *home) copy(key string, op throttle.Op, r throttle.Reply) {
 		if !r.Done {
 			return
 		}
-		_, v := op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
+		_, v := op.Take(r.State, r.Now)
 		op.Step, op.All = throttle.StepRecord, []throttle.Admission{v.Admission}
 		fallthrough
 	case throttle.StepRecord:
@@ -108,7 +103,7 @@ func (h *home) alone(ctx context.Context, key string, op throttle.Op) (r throttl
 
 // journalTake notes an admission. If the journal does not take it, the node is too strict.
 func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r throttle.Reply) error {
-	_, v := op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
+	_, v := op.Take(r.State, r.Now)
 	err := h.journal.put(ctx, h.keyOf(key), operation{kind: record, a: v.Admission, until: v.Admission.At + op.By.Window()})
 	if err == nil {
 		h.admitted.Add(1)

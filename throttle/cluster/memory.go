@@ -170,7 +170,7 @@ func admits(op throttle.Op, state []byte, now int64) bool {
 	if op.Step != throttle.StepTake {
 		return op.By.Peek(state, now).Allowed
 	}
-	_, v := op.By.Take(state, throttle.Admission{ID: op.All[0].ID, At: now})
+	_, v := op.Take(state, now)
 	return v.Allowed
 }
 
@@ -182,7 +182,7 @@ func (m *Memory) keep(key string, op throttle.Op, r throttle.Reply, known bool, 
 			m.forget(key) // a Set may be under way
 			return
 		}
-		next.state, _ = op.By.Take(r.State, throttle.Admission{ID: op.All[0].ID, At: r.Now})
+		next.state, _ = op.Take(r.State, r.Now)
 	}
 	switch {
 	case op.By.Peek(next.state, r.Now).Allowed:
