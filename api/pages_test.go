@@ -60,7 +60,7 @@ func TestReady_States_Answers(t *testing.T) {
 	r.do("GET", "/livez", "", "").reads(t, `{"status":"live"}`)
 }
 
-// Nobody without a key can have the stores asked more often than a few times a second.
+// A client without a key cannot have the stores asked more often than a few times a second.
 func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
 	var asked atomic.Int64
 	r := newRig(t, setup{options: func(o *api.Options) {

@@ -86,7 +86,7 @@ func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
 // callerNames are the names that callers of sends can have.
 func (s *Server) callerNames() []string {
 	if s.with.APIKeys.IsZero() {
-		return []string{noCaller}
+		return []string{rules.Caller("")}
 	}
 	return slices.Sorted(maps.Keys(s.callers))
 }

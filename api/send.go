@@ -170,10 +170,7 @@ func sendTo(mailbox address.Address) rules.Send {
 	return rules.Send{Mailbox: mailbox.Key()}
 }
 
-// noCaller is the name of all callers where there are no keys.
-const noCaller = "local"
-
-func (r *request) callerName() string { return cmp.Or(r.key, noCaller) }
+func (r *request) callerName() string { return rules.Caller(r.key) }
 
 // The outcomes in metrics beside those of package delivery.
 const (

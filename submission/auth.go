@@ -66,7 +66,7 @@ func (s *session) signIn(user, password string) error {
 		s.conn.limit(noLimit)
 		return nil
 	case known && name == user:
-		s.conn.stop(told)
+		s.conn.stop(timedOut)
 		return tooManyOfKey
 	}
 	s.failures++
@@ -76,7 +76,7 @@ func (s *session) signIn(user, password string) error {
 		s.log(entry{outcome: "wrong-key", answer: wrongKey})
 	}
 	if s.failures == maxFailures {
-		s.conn.stop(told)
+		s.conn.stop(timedOut)
 	}
 	return wrongKey
 }

@@ -24,28 +24,28 @@ type conn struct {
 	mu      sync.Mutex
 	command time.Time // when the command must have come, as the library says
 	until   time.Time // when the client must have signed in, or the text come; zero: any time
-	end     ending
+	input   input
 
-	reply        reading
+	reply        progress
 	acknowledged func() // what to do when a command has come after a reply; nil: nothing
 }
 
-// ending is how far a connection has come to its end.
-type ending int8
+// input is what a connection still reads.
+type input int8
 
 const (
-	goesOn ending = iota
-	told          // the next read is too slow, and the library answers 421
-	silent        // each read fails, and the library answers nothing
+	reads    input = iota
+	timedOut       // the next read is too slow, and the library answers 421
+	closed         // each read fails, and the library answers nothing
 )
 
-// reading is how far a client is known to have come with a reply.
-type reading int8
+// progress is how far the reply to an email has come.
+type progress int8
 
 const (
-	unsaid  reading = iota // the reply is to be written
-	written                // and nothing has been read since
-	heard                  // more has been read: the answer to it proves that it was a command
+	unwritten progress = iota
+	written            // and nothing has been read since
+	followed           // more has been read: the answer to it proves that it was a command
 )
 
 // Read reads until the first deadline. Its errors name no address.
@@ -53,17 +53,17 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && c.end != silent {
+	if err == nil && c.input != closed {
 		if c.reply == written {
-			c.reply = heard
+			c.reply = followed
 		}
 		return n, nil
 	}
-	before := c.end
-	c.end, c.acknowledged = silent, nil
+	before := c.input
+	c.input, c.acknowledged = closed, nil
 	_ = c.arm() // an error means that it is closed
 	switch {
-	case before == silent:
+	case before == closed:
 	case c.chunks.Load():
 		return n, tooSlow
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -79,7 +79,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.stop(silent)
+		c.stop(closed)
 	}
 	return n, err
 }
@@ -90,11 +90,11 @@ func (c *conn) answering() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.reply {
-	case unsaid:
+	case unwritten:
 		if c.reply = written; pending(c.Conn) {
 			c.acknowledged = nil
 		}
-	case heard:
+	case followed:
 		done, c.acknowledged = c.acknowledged, nil
 	}
 	return done
@@ -104,7 +104,7 @@ func (c *conn) answering() (done func()) {
 func (c *conn) replied(acknowledged func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reply, c.acknowledged = unsaid, acknowledged
+	c.reply, c.acknowledged = unwritten, acknowledged
 }
 
 // SetReadDeadline sets the library's deadline for the next command.
@@ -124,17 +124,17 @@ func (c *conn) limit(until time.Time) {
 }
 
 // stop ends reading.
-func (c *conn) stop(how ending) {
+func (c *conn) stop(how input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end = max(c.end, how)
+	c.input = max(c.input, how)
 	_ = c.arm() // an error means that it is closed
 }
 
 func (c *conn) arm() error {
 	deadline := c.command
 	switch {
-	case c.end != goesOn:
+	case c.input != reads:
 		deadline = time.Unix(1, 0)
 	case deadline.IsZero(), !c.until.IsZero() && c.until.Before(deadline):
 		deadline = c.until

@@ -114,9 +114,9 @@ func (s *session) mayRepeat(to address.Address, refusal *smtp.SMTPError) *smtp.S
 	return nil
 }
 
-// leave records that the text may leave to a recipient, unless it did before: then it returns the first reply, and
+// claim records that the text may leave to a recipient, unless it did before: then it returns the first reply, and
 // which email that was, or that it is being sent on another connection.
-func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMTPError, email string) {
+func (s *session) claim(to recipient, text []byte, life int64) (answer *smtp.SMTPError, email string) {
 	before, now, err := s.update(s.mail.Context(), to.Address, func(old record, now int64) record {
 		if old.answers(text, to.named, now) || to.refused != nil {
 			return old
@@ -140,8 +140,8 @@ func (s *session) leave(to recipient, text []byte, life int64) (answer *smtp.SMT
 	return nil, ""
 }
 
-// finish keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave.
-func (s *session) finish(all []recipient, answer *smtp.SMTPError, life int64) {
+// settle keeps the reply to an email for a repeat. Without a reply it forgets the email, which did not leave.
+func (s *session) settle(all []recipient, answer *smtp.SMTPError, life int64) {
 	ctx := s.server.life
 	if answer == nil {
 		ctx, _ = cache.Batch(ctx) // nothing has to wait for it

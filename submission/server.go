@@ -189,7 +189,7 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 	}
 	s.listeners = nil
 	for _, c := range s.conns {
-		c.stop(told)
+		c.stop(timedOut)
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})

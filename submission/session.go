@@ -1,7 +1,6 @@
 package submission
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -128,10 +127,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// noCaller is the key of all where there are no keys, as over HTTP.
-const noCaller = "local"
-
-func (s *session) caller() string { return cmp.Or(s.key, noCaller) }
+func (s *session) caller() string { return rules.Caller(s.key) }
 
 // notCharged returns the answer to a recipient who is not charged, or the refusal that its text may lift.
 func (s *session) notCharged(mailbox address.Address, err error) (*entry, error) {
@@ -165,7 +161,7 @@ func (s *session) Data(r io.Reader) error {
 	if s.mail == nil {
 		return smtp.ErrDataReset // reset before the library's goroutine began
 	}
-	defer s.forget()
+	defer s.freeText()
 	whole, text, answer, cause := s.read(r)
 	hash, life := fingerprint(text)
 	if answer == nil {
@@ -186,10 +182,10 @@ func (s *session) Data(r io.Reader) error {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
 	}
 	if all := s.to; s.mail.Stays() {
-		s.finish(all, answer, life)
+		s.settle(all, answer, life)
 		s.conn.replied(func() { s.arrived(all) })
 	} else {
-		s.finish(all, nil, 0)
+		s.settle(all, nil, 0)
 	}
 	s.close()
 	return answer
@@ -200,7 +196,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) earlier(hash []byte, life int64) (answer *smtp.SMTPError) {
 	var had []recipient
 	for _, to := range slices.Clone(s.to) {
-		one, email := s.leave(to, hash, life)
+		one, email := s.claim(to, hash, life)
 		if one == nil {
 			continue
 		}
@@ -266,7 +262,7 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 	for _, to := range s.to {
 		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
 	}
-	s.finish(s.to, nil, 0)
+	s.settle(s.to, nil, 0)
 	s.close()
 }
 

@@ -23,7 +23,7 @@ func (s *Server) enter(c *conn) bool {
 	case full:
 		victim := oldestOfMost(unknown)
 		s.remove(victim)
-		victim.stop(silent)
+		victim.stop(closed)
 		_ = victim.Close()
 	}
 	s.conns = append(s.conns, c)

@@ -75,8 +75,8 @@ func announced(c *smtp.Conn) int64 {
 // textStep is by how much the memory of a text grows.
 const textStep = 64 << 10
 
-// forget gives back the memory of a text.
-func (s *session) forget() {
+// freeText gives back the memory of a text.
+func (s *session) freeText() {
 	s.server.texts.Add(-s.held)
 	s.held = 0
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +15,9 @@ type Send struct {
 	Caller   string     // the name of the API key that requested it
 	Template string
 }
+
+// Caller returns what rules count the requests of an API key as. Without keys all have one name.
+func Caller(key string) string { return cmp.Or(key, "local") }
 
 // Exempt is the sends that a rule does not count: to some mailboxes, for visitors in some
 // networks, or by some callers.
