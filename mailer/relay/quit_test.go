@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 )
 
-// A relay that does not read its QUIT delays nobody who needs a connection: each way of ending one
+// A relay that does not read its QUIT delays no send that needs a connection: each way of ending one
 // leaves the pool free meanwhile.
 func TestPool_QuitIsNotRead_PoolIsFree(t *testing.T) {
 	for name, end := range map[string]func(*pool, *conn){
