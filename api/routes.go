@@ -24,7 +24,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Post("/admin/actions/:action/reset", handler(s, s.resetAction, inspections, operator, readAction)).Name("admin-action-reset")
 	app.Post("/admin/rules/:rule/peek", handler(s, s.peekRule, inspections, operator, readRule)).Name("admin-rule-peek")
 	app.Post("/admin/rules/:rule/reset", handler(s, s.resetRule, inspections, operator, readRule)).Name("admin-rule-reset")
-	app.Get("/admin/suppressions", handler(s, s.listSuppressions, inspections, operator)).Name("admin-suppressions")
+	app.Get("/admin/suppressions", handler(s, s.listSuppressions, operator)).Name("admin-suppressions")
 	app.Put("/admin/suppressions/:email", handler(s, s.suppress, operator, s.readMailbox, optionalBody)).Name("admin-suppress")
 	app.Delete("/admin/suppressions/:email", handler(s, s.unsuppress, operator, s.readMailbox)).Name("admin-unsuppress")
 	app.Get("/admin/figures", handler(s, s.showFigures, operator)).Name("admin-figures")

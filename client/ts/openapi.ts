@@ -1913,7 +1913,6 @@ export interface operations {
                 };
             };
             422: components["responses"]["Invalid"];
-            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };

@@ -38,7 +38,7 @@ type request struct {
 
 const maxAnswer = 1 << 20
 
-// ask sends a request and returns the body of a 200.
+// ask sends a request and returns the body of a 200; a 204 has none.
 func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
 	}
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNoContent {
 		return body, nil
 	}
 	key := ""

@@ -23,16 +23,19 @@ import (
 type commandLine struct {
 	config.Config
 
-	Serve        serveCommand       `cmd:"" help:"Run the service."`
-	Dev          devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
-	CheckConfig  checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
-	TestEmail    testEmailCommand   `cmd:"" help:"Send one email through the relay."`
-	Show         showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
-	Reset        resetCommand       `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
-	Backup       backupCommand      `cmd:"" help:"Copy the data directory to a file, also while the node runs."`
-	Restore      restoreCommand     `cmd:"" help:"Make a data directory of a backup."`
-	Healthcheck  healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
-	PrintVersion versionCommand     `cmd:"" name:"version" help:"Print the version."`
+	Serve        serveCommand        `cmd:"" help:"Run the service."`
+	Dev          devCommand          `cmd:"" help:"Try it: everything in one process, nothing to set up."`
+	CheckConfig  checkConfigCommand  `cmd:"" help:"Check the settings, and print them with secrets masked."`
+	TestEmail    testEmailCommand    `cmd:"" help:"Send one email through the relay."`
+	Show         showCommand         `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
+	Reset        resetCommand        `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
+	Suppress     suppressCommand     `cmd:"" help:"Send no email to an address, or to those of a CSV file."`
+	Unsuppress   unsuppressCommand   `cmd:"" help:"Remove an address from the suppression list."`
+	Suppressions suppressionsCommand `cmd:"" help:"Print the suppression list."`
+	Backup       backupCommand       `cmd:"" help:"Copy the data directory to a file, also while the node runs."`
+	Restore      restoreCommand      `cmd:"" help:"Make a data directory of a backup."`
+	Healthcheck  healthcheckCommand  `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
+	PrintVersion versionCommand      `cmd:"" name:"version" help:"Print the version."`
 
 	Version kong.VersionFlag `short:"v" help:"Print the version."`
 }

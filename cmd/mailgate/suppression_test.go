@@ -83,3 +83,43 @@ func TestSuppression_KilledAndRestored_Kept(t *testing.T) {
 		t.Errorf("%d emails were sent", n)
 	}
 }
+
+// The list is changed by hand, exported, and imported again.
+func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory))
+	environ := operatorOf(server.URL)
+	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "Alice+x@example.com", "--source", "ticket, 4711")
+	does(t, environ, exitOK, "suppressed  manual\n", "show", "alice@example.com")
+	does(t, environ, exitOK, "alice@example.com  manual", "suppressions")
+	does(t, environ, exitOK, `{"email":"alice@example.com","reason":"manual","until":null,"source":"ticket, 4711","since":"20`, "suppressions", "--json")
+	table := does(t, environ, exitOK, "email,reason,until,since,source\nalice@example.com,manual,,20", "suppressions", "--csv")
+	does(t, environ, exitOK, `{"changed":1,"invalid":0}`, "unsuppress", "--json", "alice@example.com")
+	does(t, environ, exitOK, "EMAIL  REASON", "suppressions")
+
+	dir := t.TempDir()
+	for name, file := range map[string]struct{ text, reason string }{
+		"own":        {table, "manual"},
+		"sendgrid":   {"status,reason,email,created\n5.1.1,\"550 5.1.1 no such, user\",alice@example.com,1417855188\n", "hard-bounce until 20"},
+		"spam":       {"ip,email,created\n192.0.2.1,alice@example.com,1417855188\n", "complaint"},
+		"mailgun":    {"address,code,error,created_at\r\nalice@example.com,550,No such mailbox,\"Fri, 20 Nov 2026 12:00:00 UTC\"\r\n", "hard-bounce until 20"},
+		"ses":        {"\ufeffalice@example.com,COMPLAINT\n", "complaint"},
+		"ses, named": {"Email address,Suppression reason,Last updated\nalice@example.com,BOUNCE,x\n", "hard-bounce until 20"},
+	} {
+		path := filepath.Join(dir, name)
+		servertest.Write(t, path, file.text+"no address,,,\n")
+		does(t, environ, exitOK, "suppressed: 1; rows without a valid address: 1\n", "suppress", "--import", path)
+		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
+		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
+	}
+	complaints := filepath.Join(dir, "complaints")
+	servertest.Write(t, complaints, "address,created_at\nalice@example.com,x\n")
+	does(t, environ, exitMisusage, "row 2 does not say why", "suppress", "--import", complaints)
+	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "--import", complaints, "--reason", "complaint")
+	does(t, environ, exitMisusage, "expected an email address or --import", "suppress")
+	does(t, environ, exitFailure, "422", "suppress", "alice")
+	does(t, environ, exitFailure, "no such file", "suppress", "--import", filepath.Join(dir, "none"))
+	if audit := server.log.lines(`"source":"ticket, 4711"`); len(audit) != 1 {
+		t.Errorf("the audit log has %v", audit)
+	}
+}
