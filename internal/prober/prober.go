@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -119,14 +120,14 @@ func (m *Master) Heard() {
 }
 
 // Failed has the master probed because a call failed, and reports whether it is away. It waits
-// for a probe only if the error says that the master refuses. The end of the caller is no
-// evidence.
+// for a probe if the error says that the master refuses, or nothing of it, as where other calls have
+// opened the circuit breaker. The end of the caller is no evidence.
 func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return false
 	}
 	probed, state := m.suspect(cause)
-	if state == Suspected && outcomeOf(cause) == refused {
+	if state == Suspected && (outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrCircuitOpen)) {
 		enough := time.NewTimer(m.prober.timeout)
 		defer enough.Stop()
 		select {

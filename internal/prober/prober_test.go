@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -131,13 +132,18 @@ func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 }
 
 func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
+	for _, cause := range []error{io.EOF, fmt.Errorf("asking: %w", redisx.ErrCircuitOpen)} {
+		synctest.Test(t, func(t *testing.T) {
+			m := suspect(t, func() outcome { return refused })
+			began := time.Now()
+			away := m.Failed(t.Context(), cause)
+			if took := time.Since(began); !away || took != 0 {
+				t.Errorf("%v: away %v after %v", cause, away, took)
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		m := suspect(t, func() outcome { return refused })
-		began := time.Now()
-		away := m.Failed(t.Context(), io.EOF)
-		if took := time.Since(began); !away || took != 0 {
-			t.Errorf("away %v after %v", away, took)
-		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if m.Failed(cancelled, context.Canceled) {
