@@ -87,6 +87,9 @@ const ended = 1
 func parse(field, value string) (e Entry, err error) {
 	subject, reason, _ := strings.Cut(field, " ")
 	e = Entry{Address: subject, Reason: Reason(reason), Until: ended}
+	if !e.Reason.Valid() {
+		return e, errEntry
+	}
 	if value == "" {
 		return e, nil
 	}
@@ -96,7 +99,7 @@ func parse(field, value string) (e Entry, err error) {
 	var bad error
 	e.Until, err = strconv.ParseInt(until, 10, 64)
 	e.Since, bad = strconv.ParseInt(since, 10, 64)
-	if err != nil || bad != nil || !e.Reason.Valid() {
+	if err != nil || bad != nil {
 		return e, errEntry
 	}
 	return e, nil

@@ -117,6 +117,7 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
 	v.visit(s.URL + "/api")
+	v.isTrue(`document.querySelector("#sendCode .sample").textContent.includes("` + apitest.APIKey + `")`)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -129,6 +130,7 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 		v.run(`document.querySelector("#sendCode [name=body]").value = ""`)
 		v.fills("sendCode", "body", fmt.Sprintf(`{"email": "o'neil%d@example.com"}`, i))
 		v.click("#sendCode-" + language)
+		v.isTrue(fmt.Sprintf(`document.querySelector("#sendCode .sample").textContent.includes("neil%d@example.com")`, i))
 		sample := get[string](v, `document.querySelector("#sendCode .sample").textContent`)
 		var command *exec.Cmd
 		switch language {
