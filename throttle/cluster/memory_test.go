@@ -122,9 +122,11 @@ func TestTake_RefusalEnds_OneAsks(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for admitted.Load() < windows {
-				if must.Get(l.Take(ctx, mailbox))(t).Allowed {
+				v := must.Get(l.Take(ctx, mailbox))(t)
+				if v.Allowed {
 					admitted.Add(1)
 				}
+				<-time.After(v.RetryAfter()) // all come back at the same moment
 			}
 		})
 	}
