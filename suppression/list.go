@@ -111,11 +111,19 @@ func (l *List) follow(ctx context.Context) {
 
 var errNotLoaded = errors.New("the suppression list has not been read yet")
 
+// Ready returns an error while it is not known who is suppressed.
+func (l *List) Ready() error {
+	if !l.loaded.Load() {
+		return throttle.Unavailable("looking for a suppression", errNotLoaded)
+	}
+	return nil
+}
+
 // Find returns the entries of an address that apply now, in the order of Reasons, without their Source and
 // Since. It asks no store.
 func (l *List) Find(to address.Address) (found []Entry, err error) {
-	if !l.loaded.Load() {
-		return nil, throttle.Unavailable("looking for a suppression", errNotLoaded)
+	if err := l.Ready(); err != nil {
+		return nil, err
 	}
 	in := l.current.Load()
 	for i, r := range Reasons {

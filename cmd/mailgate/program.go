@@ -92,6 +92,14 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	return p.openDoor()
 }
 
+// ready returns an error if no send can be decided now.
+func (p *program) ready(ctx context.Context) error {
+	if err := p.store.ready(ctx); err != nil {
+		return err
+	}
+	return p.suppressed.Ready()
+}
+
 // useStore makes what keeps its records in the store.
 func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	if o.Secret, err = openSecret(p.config); err != nil {
@@ -122,7 +130,7 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
 	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
-	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
+	o.Ready, o.DegradedSince = p.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err
 }
