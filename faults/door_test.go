@@ -142,6 +142,7 @@ func meaning(said string, err error) (status int, kind, limit string, wait int64
 		{"451 4.3.2 an earlier email", judge.StillSent, 409},
 		{"451 4.3.0", "store-unavailable", 503},
 		{"451 4.4.1", "relay-unavailable", 503},
+		{"421 ", "", 0}, // the connection ends, as at a shutdown
 		{"4", "busy", 503},
 		{"554 5.4.0", "delivery-unknown", 504},
 		{"5", "recipient-rejected", 422},
