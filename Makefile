@@ -42,10 +42,9 @@ race:
 	$(GO) test -race -p 4 -parallel 4 -timeout 12m ./...
 	cd bench && $(GO) test ./...
 
-# Each kind of fault once, for two seconds, with programs that have no race detector. redis-refused is in the
-# longer runs alone: on a busy machine a node still answers 503 in its first moments.
+# Each kind of fault once, for two seconds, with programs that have no race detector.
 campaign:
-	$(GO) test -count 1 -parallel 8 -skip '/^redis-refused$$' ./faults -seeds 1
+	$(GO) test -count 1 -parallel 8 ./faults -seeds 1
 
 long: ## tests with long random histories and races, and builds for macOS and Windows
 	.ci/needs long

@@ -22,7 +22,7 @@ func (c *checker) keys() {
 		if c.Terms.Alone && call.Degraded && !call.Replayed {
 			alone[call.Key+call.Body] = true
 		}
-		if call.Replayed && alone[call.Key+call.Body] && !c.faultIn(call.Span) {
+		if call.Replayed && alone[call.Key+call.Body] && !c.held(call.Span) {
 			continue
 		}
 		if c.Terms.Alone && (call.Degraded || call.Status == 504 && touched) {
@@ -72,10 +72,12 @@ func (c *checker) retries() {
 }
 
 // mayNotKnow reports whether a node may not know the answer to a key: the store has forgotten
-// it, cannot be asked about that of another node, or could not be told.
+// it, cannot be asked about that of another node, or could not be told. A node that cannot tell the store
+// keeps its own answer when it knows that the store is away.
 func (c *checker) mayNotKnow(node int, at Span, done *Call) bool {
 	if c.Terms.Alone {
-		return c.forgotten(done.Subject) || node != done.Node && c.faultIn(at)
+		return c.forgotten(done.Subject) || node != done.Node && c.faultIn(at) ||
+			c.mayNotKnowYet(done.Span) && c.mayNotKnowYet(at)
 	}
 	return c.forgotten(done.Subject) || c.Terms.mayFail(storeUnavailable) && (c.Strained || c.faultIn(done.Span))
 }

@@ -16,6 +16,22 @@ func retried(run *judge.Run, at int64, status int, kind string) *judge.Call {
 	return &run.Calls[len(run.Calls)-1]
 }
 
+// own makes a call one of the node that did its key, at some time.
+func own(call *judge.Call, at int64) { call.Node, call.Span = 0, judge.Span{From: at, To: at + 5} }
+
+// doneTwice plants a key that two nodes did alone, and what the first answers to a retry: the other's answer.
+func doneTwice(r *judge.Run, at int64) {
+	r.Terms.Alone = true
+	for i, body := range []string{"own", "other"} {
+		id := "done-" + body
+		r.Calls = append(r.Calls, judge.Call{For: judge.Send, Node: i, Subject: "twice", Key: "w", Degraded: true, Body: body,
+			Span: judge.Span{From: begin + 20, To: begin + 30}, Status: 200, ID: id})
+		r.Mails = append(r.Mails, judge.Mail{At: begin + 25, Mailbox: "twice", ID: id})
+	}
+	r.Calls = append(r.Calls, judge.Call{For: judge.Send, Subject: "twice", Key: "w", Degraded: true, Replayed: true, Body: "other",
+		Span: judge.Span{From: at, To: at + 5}, Status: 200, ID: "done-other"})
+}
+
 // Of the key "k" the answers are calls 3 and 4, both in the fault.
 func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 	const inFlight = "idempotency-in-flight"
@@ -37,5 +53,15 @@ func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 			r.Terms.Alone = true
 			retried(r, begin+9, 409, inFlight).Span = judge.Span{From: begin + 200, To: begin + 205}
 		}, ""},
+		{"a key that a node has done, and could not tell a store that hangs", func(r *judge.Run) {
+			r.Terms.Alone, r.Terms.Unknown = true, 5_000
+			own(retried(r, begin, 409, inFlight), begin+3_000)
+		}, ""},
+		{"a key that a node has done, and could have kept since", func(r *judge.Run) {
+			r.Terms.Alone, r.Terms.Unknown = true, 5_000
+			own(retried(r, begin, 409, inFlight), begin+6_000)
+		}, "keys"},
+		{"a key that two nodes have done, of one of them with the store back", func(r *judge.Run) { doneTwice(r, end-900) }, ""},
+		{"a key that two nodes have done, of one of them alone", func(r *judge.Run) { doneTwice(r, end-1_100) }, "keys"},
 	})
 }

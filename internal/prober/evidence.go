@@ -18,7 +18,7 @@ const (
 	answered     outcome = iota // the master took a write
 	refused                     // the connection was refused or reset, or the master said that it takes no writes
 	silent                      // no reply came in time, or no way to the master was found
-	inconclusive                // this process could not probe, for want of files or memory
+	inconclusive                // this process could not probe, for want of files or memory, or its calls are still stopped
 )
 
 // So many probes in a row must be silent, and for so long, to prove that a master is away.

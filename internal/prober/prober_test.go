@@ -2,14 +2,18 @@ package prober
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
@@ -150,6 +154,28 @@ func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
 			t.Error("the end of a caller is evidence")
 		}
 	})
+}
+
+// After an outage calls must not meet a circuit that is still open when the master is said to be here.
+func TestMaster_CircuitOpen_StaysAwayUntilCallsPass(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	client := must.Get(redisx.Open(redisx.Options{URL: proxy.URL(), Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
+	t.Cleanup(func() { _ = client.Close() })
+	p := New(client, "test", 0)
+	t.Cleanup(p.Close)
+	m := p.MasterOf("any")
+	proxy.Refuse()
+	for m.State() != Away || !errors.Is(m.Try(t.Context()), redisx.ErrCircuitOpen) {
+		m.Failed(t.Context(), m.Try(t.Context()))
+	}
+	proxy.Pass()
+	for m.State() == Away {
+		time.Sleep(ms)
+	}
+	if err := m.Try(t.Context()); err != nil {
+		t.Errorf("the master is here, and a call fails: %v", err)
+	}
 }
 
 // reply is an error reply of Redis.

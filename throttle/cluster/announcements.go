@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	beatEvery = 100 * time.Millisecond
-	maxSilent = 200 * time.Millisecond // since the last heartbeat that came back
+	beatEvery  = 100 * time.Millisecond
+	beatsALook = 10                     // a Cluster is asked for its masters once in so many beats
+	maxSilent  = 200 * time.Millisecond // since the last heartbeat that came back
 )
 
 // listen forgets the keys that are announced, and everything where announcements may have been lost.
@@ -69,13 +70,16 @@ func (m *Memory) hears(address string) bool {
 func (m *Memory) beat() {
 	again := time.NewTicker(beatEvery)
 	defer again.Stop()
-	for {
+	var masters []*redis.Client
+	for beat := 0; ; beat++ {
 		select {
 		case <-again.C:
 		case <-m.work.Done():
 			return
 		}
-		masters, _ := redisx.Masters(m.work, m.client)
+		if beat%beatsALook == 0 {
+			masters, _ = redisx.Masters(m.work, m.client)
+		}
 		for _, master := range masters {
 			m.background.Go(func() { m.beatThrough(master) }) // one that hangs does not hold up the others
 		}
