@@ -58,9 +58,11 @@ func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 		if send, ok = by.Read(*b.Subject, s.with.Identity); !ok {
 			return refuse("invalid", "subject must be "+how+".")
 		}
-		known := map[rules.By][]string{rules.ByAPIKey: s.callerNames(), rules.ByTemplate: r.live.Composer.Templates()}[by]
-		if known != nil && !slices.Contains(known, *b.Subject) {
-			return refuse("unknown", "subject must be "+how+": "+strings.Join(known, ", ")+".")
+		for i, one := range by.Traits() {
+			known := map[rules.By][]string{rules.ByAPIKey: s.callerNames(), rules.ByTemplate: r.live.Composer.Templates()}[one]
+			if known != nil && !slices.Contains(known, strings.Split(*b.Subject, " ")[i]) {
+				return refuse("unknown", "subject must be "+how+": "+strings.Join(known, ", ")+".")
+			}
 		}
 	}
 	b.key = by.Key(send)

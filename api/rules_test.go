@@ -41,10 +41,20 @@ type trait struct {
 	by        rules.By
 	algorithm throttle.Algorithm // with room for two at once
 	email     string             // of all of them; each its own, if empty
+	rest      string             // of the bodies
 	words     string
 	other     [3]string // key, email and rest of a send that is counted apart
 
 	subject, others string // in the body of an operator's call; the second is another's
+}
+
+func pairOf(t testing.TB, one, other rules.By) rules.By {
+	t.Helper()
+	pair, ok := rules.Pair(one, other)
+	if !ok {
+		t.Fatalf("%s and %s are no pair", one, other)
+	}
+	return pair
 }
 
 func traits(t testing.TB) []trait {
@@ -58,6 +68,12 @@ func traits(t testing.TB) []trait {
 			other: [3]string{"another-key", another}, subject: `"subject":"shop"`, others: `"subject":"blog"`},
 		{by: rules.ByDomain, algorithm: must.Get(throttle.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t), words: "this mailbox's domain",
 			other: [3]string{appKey, "another@other.example"}, subject: `"subject":"Mail.Example.COM"`, others: `"subject":"other.example"`},
+		{by: rules.ByPurpose, algorithm: must.Get(throttle.NewPolicy(hour))(t), words: "this purpose", rest: `,"purpose":"login"`,
+			other: [3]string{appKey, another, `,"purpose":"sign-up"`}, subject: `"subject":"login"`, others: `"subject":"sign-up"`},
+		{by: pairOf(t, rules.ByAPIKey, rules.ByMailbox), algorithm: must.Get(throttle.NewPolicy(hour))(t), email: "same@example.com", words: "this mailbox and this caller",
+			other: [3]string{"another-key", "same@example.com"}, subject: `"subject":"Same+1@example.com shop"`, others: `"subject":"same@example.com blog"`},
+		{by: pairOf(t, rules.ByClientIP, rules.ByDomain), algorithm: must.Get(throttle.NewFixedWindow(hour))(t), words: "this visitor's address and this mailbox's domain",
+			other: [3]string{appKey, "another@other.example", `,"client_ip":"203.0.113.7"`}, subject: `"subject":"203.0.113.7 example.com"`, others: `"subject":"203.0.113.7 other.example"`},
 		{by: rules.ByTemplate, algorithm: must.Get(throttle.NewLeakyBucket(tier("hour", 3_600_000, 3_600_000), 1))(t), words: "this template",
 			other: [3]string{appKey, another, `,"template":"invite"`}, subject: `"subject":"code"`, others: `"subject":"invite"`},
 		{by: rules.ByAll, algorithm: must.Get(throttle.NewPolicy(hour))(t), words: "this service"},
@@ -89,7 +105,7 @@ func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 			sends := 0
 			send := func() reply {
 				sends++
-				return r.sendAs(appKey, cmp.Or(tt.email, fmt.Sprintf("user%d@example.com", sends)), `,"client_ip":"203.0.113.7"`)
+				return r.sendAs(appKey, cmp.Or(tt.email, fmt.Sprintf("user%d@example.com", sends)), `,"client_ip":"203.0.113.7"`+tt.rest)
 			}
 			send().is(t, 200, "")
 			first := written()
@@ -218,7 +234,7 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 // Subdomains are counted with the domain that was registered. Exempt domains are as they are written.
 func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		exempt := rules.Exempt{Mailboxes: []string{"@qa.wilder.example"}}
+		exempt := rules.Some{Mailboxes: []string{"@qa.wilder.example"}}
 		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Exempt: exempt}}
 	}})
 	for i := range 3 {
@@ -242,7 +258,7 @@ func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 // send is logged, and no other.
 func TestSend_AddressInside_IsLoggedOnce(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		exempt := rules.Exempt{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+		exempt := rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Exempt: exempt}}
 	}})
 	for i, step := range []struct {

@@ -45,6 +45,7 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 	traits := sendTo(r.mailbox)
 	traits.Caller, traits.Template = r.callerName(), cmp.Or(b.Template, message.DefaultTemplate)
 	traits.Client, _ = netip.ParseAddr(text(b.ClientIP))
+	traits.Purpose = text(b.Purpose)
 	b.send = delivery.Send{
 		Rules: r.live.Rules, Composer: r.live.Composer, Purpose: text(b.Purpose), Traits: traits, Decided: r.decided,
 		Mail: message.Request{To: r.mailbox, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},

@@ -86,7 +86,7 @@ func (c *charge) stays(e *Error, handedOver bool) bool {
 func (s *Service) refund(c *charge, why Kind) *refund {
 	owed := c.owed
 	if why == Deferred { // or a visitor could let the relay ask about recipients without end
-		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
+		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By.Has(rules.ByClientIP) })
 	}
 	r := &refund{id: c.id, whose: slog.String("mailbox", c.to.Hash())}
 	passed := c.passed

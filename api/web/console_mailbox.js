@@ -195,7 +195,7 @@ function draw(refused) {
 }
 
 // A lookup has no API key, visitor or template, so rules by these are not asked.
-const noLimit = "No limit reached. Rules by api_key, client_ip or template are not checked here.";
+const noLimit = "No limit reached. Rules by api_key, client_ip, purpose or template are not checked here.";
 
 function showWait(body, wait) {
   at("found-pill").textContent = wait > 0 ? clock(wait) : "ready";

@@ -153,7 +153,7 @@ export interface paths {
         };
         /**
          * See a mailbox's limits
-         * @description How a send would be answered now, apart from rules by `client_ip` or `template`. It uses no quota; a caller's lookups are limited. Proxies log the path: POST /mailboxes/peek has the address in the body.
+         * @description How a send would be answered now, apart from rules by `client_ip`, `purpose` or `template`. It uses no quota; a caller's lookups are limited. Proxies log the path: POST /mailboxes/peek has the address in the body.
          */
         get: operations["lookAtMailbox"];
         put?: never;
@@ -255,7 +255,7 @@ export interface paths {
         };
         /**
          * See a mailbox and its sends
-         * @description Its limits, apart from rules by `api_key`, `client_ip` or `template`, and its sends in the longest window.
+         * @description Its limits, apart from rules by `api_key`, `client_ip`, `purpose` or `template`, and its sends in the longest window.
          */
         get: operations["inspectMailbox"];
         put?: never;
@@ -719,7 +719,7 @@ export interface components {
             subject?: components["schemas"]["RuleSubject"];
             reason?: components["schemas"]["Reason"];
         };
-        /** @description For a rule by `client_ip` an address, by `domain` a domain, by `api_key` or `template` a name; left out for a rule by `all`. It is never logged. */
+        /** @description For a rule by `client_ip` an address, by `domain` a domain, by `api_key`, `purpose` or `template` a name; for one by two of them both, with a blank in between, of a `mailbox` its address. Left out for a rule by `all`. It is never logged. */
         RuleSubject: string;
         ResetRequest: {
             reason?: components["schemas"]["Reason"];
@@ -1417,7 +1417,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The wait of a send like the token's now; for a token of a look at a mailbox, apart from rules by `client_ip` or `template`. */
+            /** @description The wait of a send like the token's now; for a token of a look at a mailbox, apart from rules by `client_ip`, `purpose` or `template`. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];

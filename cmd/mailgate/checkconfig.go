@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
@@ -84,16 +85,25 @@ func besides(r rulefile.Rule) (text string) {
 	if r.KeepForFirstSends > 0 {
 		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
 	}
-	exempt := func(n int, what string) {
-		if n > 0 {
-			text += fmt.Sprintf("; exempt %s: %d", what, n)
-		}
-	}
-	exempt(len(r.Exempt.Mailboxes), "mailboxes")
-	exempt(len(r.Exempt.Networks), "networks")
-	exempt(len(r.Exempt.Callers), "api keys")
+	text += some("exempt", r.Exempt) + some("only", r.Only)
 	if r.Shadow {
 		text += "; shadow, refuses nothing"
+	}
+	return text
+}
+
+// some counts what some of the sends are named by, and shows none of it.
+func some(word string, s rules.Some) (text string) {
+	for _, list := range []struct {
+		n    int
+		what string
+	}{
+		{len(s.Mailboxes), "mailboxes"}, {len(s.Networks), "networks"}, {len(s.Callers), "api keys"},
+		{len(s.Templates), "templates"}, {len(s.Purposes), "purposes"},
+	} {
+		if list.n > 0 {
+			text += fmt.Sprintf("; %s %s: %d", word, list.what, list.n)
+		}
 	}
 	return text
 }
@@ -110,9 +120,9 @@ func notes(c *config.Config) (all []string) {
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	known := slices.Concat(c.APIKeys.Names(), c.Hooks())
 	for _, r := range file.Rules {
-		missing := slices.DeleteFunc(slices.Clone(r.Exempt.Callers), func(name string) bool { return slices.Contains(known, name) })
+		missing := slices.DeleteFunc(slices.Concat(r.Exempt.Callers, r.Only.Callers), func(name string) bool { return slices.Contains(known, name) })
 		if len(missing) > 0 {
-			all = append(all, fmt.Sprintf("the rule %s exempts API keys that are not set: %s", r.Name, strings.Join(missing, ", ")))
+			all = append(all, fmt.Sprintf("the rule %s names API keys that are not set: %s", r.Name, strings.Join(missing, ", ")))
 		}
 	}
 	if file.Mailbox().Shadow {

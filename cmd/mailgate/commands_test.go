@@ -92,7 +92,7 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 		"callers by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing\n",
 		"reply sliding-log minute=10/60s,hour=100/1h\n",
 		"note: data_dir is not set",
-		"note: the rule client-ip exempts API keys that are not set: batch\n",
+		"note: the rule client-ip names API keys that are not set: batch\n",
 	}
 	for _, setting := range configOf(t, nil).Settings() {
 		wants = append(wants, setting.Name+" ")

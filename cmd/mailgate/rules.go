@@ -61,7 +61,7 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt})
+		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt, Only: r.Only})
 	}
 	return rules.New(rules.Options{Remote: s.redis != nil}, all...)
 }

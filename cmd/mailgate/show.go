@@ -43,7 +43,7 @@ type showCommand struct {
 }
 
 func (showCommand) Help() string {
-	return `Prints whether a mailbox may be sent an email now, or how long it has to wait and for which limit; all limits, the time of each send, and the guesses left at its codes. "mailbox" is its name in the log, which has no addresses. Rules that count by api_key, client_ip or template are left out. Nothing is changed.
+	return `Prints whether a mailbox may be sent an email now, or how long it has to wait and for which limit; all limits, the time of each send, and the guesses left at its codes. "mailbox" is its name in the log, which has no addresses. Rules that count by api_key, client_ip, purpose or template are left out. Nothing is changed.
 
 	mailgate show alice@example.com
 	mailgate show --rule client-ip 198.51.100.7
@@ -78,7 +78,7 @@ func (resetCommand) Help() string {
 	mailgate reset --rule provider
 	mailgate reset --action login user-4711
 
-The subject of a rule by client_ip is an address, by domain a domain, by api_key or template a name; a rule by all has none.` + whichServer
+The subject of a rule by client_ip is an address, by domain a domain, by api_key, purpose or template a name, by two of them both with a blank in between, of a mailbox its address; a rule by all has none.` + whichServer
 }
 
 func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) error {

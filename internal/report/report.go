@@ -41,7 +41,7 @@ func Of(d *rules.Decision, mailbox string, hash func(key string) string, now int
 	if r.Now == 0 {
 		r.Now, r.RetryAt = now, now
 	}
-	if d.By != "" && d.By != rules.ByMailbox {
+	if d.By != "" && !d.By.Has(rules.ByMailbox) {
 		r.mailbox = mailbox
 	}
 	for i := range d.Refusals {

@@ -23,7 +23,7 @@ var (
 )
 
 func to(mailbox string) rules.Send {
-	return rules.Send{Mailbox: mailbox, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code"}
+	return rules.Send{Mailbox: mailbox, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code", Purpose: "login"}
 }
 
 // rig makes rules over one store in memory and one clock.

@@ -60,7 +60,7 @@ func (s *Set) stage(r *Rule) int {
 	case r.Limiter.Algorithm.Queues() && r.Shadow:
 		return stageShadowQueues
 	case r.Limiter.Algorithm.Queues():
-		return stageQueues + slices.Index(Bys(), r.By)
+		return stageQueues + slices.Index(Bys(), r.By.Traits()[0])
 	}
 	return stageCounters
 }

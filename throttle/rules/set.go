@@ -25,7 +25,10 @@ type Rule struct {
 	// Shadow lets the rule count and report, and refuse nothing. It is not charged for
 	// what it would have refused.
 	Shadow bool
-	Exempt Exempt
+	Exempt Some // of the sends that the rule counts
+	Only   Some // that the rule counts; none stands for all
+
+	exempt, only *index
 }
 
 // Set is a set of rules that all have to admit a send. It never changes and may be shared.
@@ -47,7 +50,9 @@ type Options struct {
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), remote: o.Remote}
-	for _, r := range all {
+	for i := range s.rules {
+		r := &s.rules[i]
+		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
 		s.reserve = s.reserve || r.Resends != nil
 		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
 			s.mailbox = r.Limiter
@@ -84,7 +89,7 @@ func (s *Set) Names() []string {
 
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
-	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By == by && r.keyOf(send) != "" })
+	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By.Has(by) && r.keyOf(send) != "" })
 }
 
 // Take asks every rule that applies, and charges them if none refuses.
@@ -180,7 +185,7 @@ func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
 
 // keyOf returns what the rule counts the send under, empty if it does not apply.
 func (r *Rule) keyOf(send Send) string {
-	if r.Exempt.covers(send) {
+	if r.exempt.has(send) || r.only != nil && !r.only.has(send) {
 		return ""
 	}
 	return r.By.Key(send)

@@ -70,20 +70,21 @@ func TestTake_ClientAddresses_CountByVisitor(t *testing.T) {
 	}
 }
 
-func TestTake_Exempt_IsNotCounted(t *testing.T) {
-	mailboxes := func(all ...string) rules.Exempt { return rules.Exempt{Mailboxes: all} }
-	networks := func(one, two string) rules.Exempt {
-		return rules.Exempt{Networks: []netip.Prefix{netip.MustParsePrefix(one), netip.MustParsePrefix(two)}}
+func TestTake_ExemptAndOnly_CountTheRest(t *testing.T) {
+	mailboxes := func(all ...string) rules.Some { return rules.Some{Mailboxes: all} }
+	networks := func(one, two string) rules.Some {
+		return rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix(one), netip.MustParsePrefix(two)}}
 	}
-	for exempt, all := range map[bool][]rules.Exempt{
+	for exempt, all := range map[bool][]rules.Some{
 		true: {
 			mailboxes("a@b.example"), mailboxes("@b.example"), mailboxes("*@b.example"), mailboxes("x@y.example", "a*@b.example"),
 			mailboxes("**a**@b.example"), networks("192.0.2.0/24", "fe80::/10"), {Callers: []string{"web"}},
+			{Purposes: []string{"sign-up", "login"}}, {Templates: []string{"code"}, Callers: []string{"batch"}},
 		},
 		false: {
 			mailboxes(), mailboxes("?@b.example", "[a]@b.example", "a@b.exampl*", "", "*", "*@*", "@example"),
 			mailboxes("a*a@b.example", "*a*a*@b.example", "b*@b.example"),
-			networks("198.51.100.0/24", "::ffff:0:0/96"), {Callers: []string{"batch", ""}},
+			networks("198.51.100.0/24", "::ffff:0:0/96"), {Callers: []string{"batch", ""}}, {Purposes: []string{"sign-up", ""}}, {Templates: []string{"invite"}},
 		},
 	} {
 		for _, e := range all {
@@ -96,6 +97,11 @@ func TestTake_Exempt_IsNotCounted(t *testing.T) {
 				mailbox.Exempt, send.Client, send.Caller = e, netip.MustParseAddr(client), caller
 				if d := take(t, r.set(false, mailbox), send); (len(d.Charges) == 0) != exempt {
 					t.Errorf("%+v, client %s, caller %q: charged %v", e, client, caller, d.Charges)
+				}
+				counted := r.mailbox("hour=1/1h")
+				counted.Only = e
+				if d := take(t, r.set(false, counted), send); (len(d.Charges) == 1) != (exempt || e.None()) {
+					t.Errorf("only %+v, client %s, caller %q: charged %v", e, client, caller, d.Charges)
 				}
 			}
 		}

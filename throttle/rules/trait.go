@@ -3,13 +3,16 @@ package rules
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle"
 )
 
-// By is the trait that a rule counts sends by.
+// By is the trait that a rule counts sends by, or two at once: each visitor of each caller is then
+// counted alone.
 type By string
 
 // The traits. ByAll counts every send alike.
@@ -18,6 +21,7 @@ const (
 	ByClientIP By = "client_ip"
 	ByAPIKey   By = "api_key"
 	ByDomain   By = "domain"
+	ByPurpose  By = "purpose"
 	ByTemplate By = "template"
 	ByAll      By = "all"
 )
@@ -36,8 +40,13 @@ type trait struct {
 // traits are all of them, from those that few sends share to those that all share.
 var traits = []trait{
 	{
-		by: ByMailbox, whose: "this mailbox",
+		by: ByMailbox, whose: "this mailbox", subject: "an address",
 		key: func(s Send) string { return s.Mailbox },
+		read: func(subject string, of address.Identity, to *Send) bool {
+			mailbox, err := address.Parse(subject, of)
+			to.Mailbox = mailbox.Key()
+			return err == nil
+		},
 	},
 	{
 		by: ByClientIP, whose: "this visitor's address", subject: "an IPv4 or IPv6 address",
@@ -63,6 +72,14 @@ var traits = []trait{
 		},
 	},
 	{
+		by: ByPurpose, whose: "this purpose", subject: "a purpose, such as sign-up",
+		key: func(s Send) string { return s.Purpose },
+		read: func(subject string, _ address.Identity, to *Send) bool {
+			to.Purpose = subject
+			return throttle.CheckName(subject) == nil
+		},
+	},
+	{
 		by: ByTemplate, whose: "this template", subject: "the name of a template",
 		key:  func(s Send) string { return s.Template },
 		read: func(subject string, _ address.Identity, to *Send) bool { to.Template = subject; return true },
@@ -75,7 +92,7 @@ var traits = []trait{
 
 // carried are the traits that the text of a send has beside its mailbox, in their order there. A new
 // one comes last, so that a text of the version before can be read.
-var carried = []By{ByAPIKey, ByClientIP, ByTemplate}
+var carried = []By{ByAPIKey, ByClientIP, ByTemplate, ByPurpose}
 
 // carriedAtFirst is how many the first version had.
 const carriedAtFirst = 3
@@ -98,21 +115,81 @@ func (b By) trait() *trait {
 	return &trait{key: func(Send) string { return "" }}
 }
 
+// between is between the names of two traits, and pause between their keys and subjects, none of which has it.
+const (
+	between = "+"
+	pause   = " "
+)
+
+// Pair returns two traits at once, in one order. They are not ok if they are one, or one is no trait of some
+// sends alone.
+func Pair(one, other By) (pair By, ok bool) {
+	all := Bys()
+	i, k := slices.Index(all, one), slices.Index(all, other)
+	if i < 0 || k < 0 || i == k || max(i, k) == slices.Index(all, ByAll) {
+		return "", false
+	}
+	return all[min(i, k)] + between + all[max(i, k)], true
+}
+
+// Traits returns what is counted by: one trait or two.
+func (b By) Traits() []By {
+	one, other, pair := strings.Cut(string(b), between)
+	if !pair {
+		return []By{b}
+	}
+	return []By{By(one), By(other)}
+}
+
+// Has reports whether the trait is what is counted by, or is one of two.
+func (b By) Has(one By) bool { return b == one || slices.Contains(b.Traits(), one) }
+
 // Key returns what the send is counted under, empty if that is unknown.
-func (b By) Key(s Send) string { return b.trait().key(s) }
+func (b By) Key(s Send) string {
+	one, other, pair := strings.Cut(string(b), between)
+	key := By(one).trait().key(s)
+	if !pair || key == "" {
+		return key
+	}
+	if second := By(other).trait().key(s); second != "" {
+		return key + pause + second
+	}
+	return ""
+}
 
 // Whose names for people what a limit by the trait is of.
-func (b By) Whose() string { return b.trait().whose }
+func (b By) Whose() string {
+	return b.each(" and ", func(t *trait) string { return t.whose })
+}
 
 // Subject says how an operator writes what the trait counts by: "a domain, such as example.com". It is
 // empty if there is nothing to write.
-func (b By) Subject() string { return b.trait().subject }
+func (b By) Subject() string {
+	return b.each(", a blank, and ", func(t *trait) string { return t.subject })
+}
+
+func (b By) each(join string, words func(*trait) string) string {
+	var all []string
+	for _, one := range b.Traits() {
+		all = append(all, words(one.trait()))
+	}
+	return strings.Join(all, join)
+}
 
 // Read reads a subject as an operator writes it, into a send with nothing else. It is not ok if no send
 // has such a one.
 func (b By) Read(subject string, of address.Identity) (s Send, ok bool) {
-	read := b.trait().read
-	return s, read != nil && read(subject, of, &s)
+	traits := b.Traits()
+	parts := strings.Split(subject, pause)
+	if len(parts) != len(traits) {
+		return s, false
+	}
+	for i, one := range traits {
+		if read := one.trait().read; read == nil || !read(parts[i], of, &s) {
+			return s, false
+		}
+	}
+	return s, true
 }
 
 // AppendText appends the send as one text, which ParseSend reads.

@@ -35,6 +35,15 @@ func TestTraits_Each_IsWhole(t *testing.T) {
 			t.Errorf("%s reads a subject and does not say how it is written", by)
 		}
 	}
+	for _, pair := range [][2]rules.By{{rules.ByAll, rules.ByDomain}, {rules.ByDomain, rules.ByDomain}, {"moon", rules.ByDomain}, {rules.ByDomain, ""}} {
+		if by, ok := rules.Pair(pair[0], pair[1]); ok {
+			t.Errorf("%v are the pair %s", pair, by)
+		}
+	}
+	pair, _ := rules.Pair(rules.ByAPIKey, rules.ByDomain)
+	if key := pair.Key(rules.Send{Mailbox: "a@b.example"}); key != "" {
+		t.Errorf("a send without a caller counts as %q", key)
+	}
 	if by := rules.By("moon"); by.Key(full(t)) != "" || by.Whose() != "" {
 		t.Error("there is a trait moon")
 	}

@@ -69,8 +69,8 @@ func (f File) Digest() string {
 
 // String returns the rule in canonical form: rules with the same meaning are equal.
 func (r Rule) String() string {
-	return fmt.Sprintf("%s by %s: %s, keeps %d, shadow %t, exempt %q %q %q", r.Name, r.By, r.Algorithm, r.KeepForFirstSends, r.Shadow,
-		r.Exempt.Mailboxes, r.Exempt.Networks, r.Exempt.Callers)
+	return fmt.Sprintf("%s by %s: %s, keeps %d, shadow %t, exempt %q, only %q", r.Name, r.By, r.Algorithm, r.KeepForFirstSends, r.Shadow,
+		r.Exempt, r.Only)
 }
 
 // byName has an action as a rule that counts by nothing.

@@ -25,7 +25,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
@@ -48,7 +47,7 @@ type Rule struct {
 	KeepForFirstSends int
 	Resends           throttle.Algorithm
 	Shadow            bool
-	Exempt            rules.Exempt
+	Exempt, Only      rules.Some
 }
 
 // Action is a limit that callers ask about by its name.
@@ -93,22 +92,18 @@ type (
 		Actions []actionText `yaml:"actions"`
 	}
 	ruleText struct {
-		Name   string     `yaml:"name"`
-		By     rules.By   `yaml:"by"`
-		Count  count      `yaml:",inline"`
-		Keep   *whole     `yaml:"keep_for_first_sends"`
-		Shadow bool       `yaml:"shadow"`
-		Off    bool       `yaml:"off"`
-		Exempt exemptText `yaml:"exempt"`
+		Name   string    `yaml:"name"`
+		By     byText    `yaml:"by"`
+		Count  count     `yaml:",inline"`
+		Keep   *whole    `yaml:"keep_for_first_sends"`
+		Shadow bool      `yaml:"shadow"`
+		Off    bool      `yaml:"off"`
+		Exempt someText  `yaml:"exempt"`
+		Only   *someText `yaml:"only"`
 	}
 	actionText struct {
 		Name  string `yaml:"name"`
 		Count count  `yaml:",inline"`
-	}
-	exemptText struct {
-		Mailboxes []string `yaml:"mailboxes"`
-		Networks  []string `yaml:"networks"`
-		APIKeys   []string `yaml:"api_keys"`
 	}
 )
 
@@ -116,8 +111,8 @@ type (
 // sends a minute for each visitor's address.
 func builtIn(d Defaults) []ruleText {
 	return []ruleText{
-		{Name: rules.MailboxRule, By: rules.ByMailbox, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
-		{Name: ClientIPRule, By: rules.ByClientIP, Count: count{Algorithm: slidingWindow, Limit: "minute=100/60s"}},
+		{Name: rules.MailboxRule, By: byText{string(rules.ByMailbox)}, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
+		{Name: ClientIPRule, By: byText{string(rules.ByClientIP)}, Count: count{Algorithm: slidingWindow, Limit: "minute=100/60s"}},
 	}
 }
 
@@ -255,8 +250,10 @@ func (t ruleText) complete(d Defaults, seen map[string]bool) (r Rule, err error)
 func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 	mailbox := t.Name == rules.MailboxRule
 	switch {
-	case t.By != "" && t.By != known.By:
-		return refuse("by", "this rule is built in and counts by %s", known.By)
+	case t.By != nil && !slices.Equal(t.By, known.By):
+		return refuse("by", "this rule is built in and counts by %s", known.By[0])
+	case mailbox && t.Only != nil:
+		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")
 	case mailbox && t.Off:
 		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
 	case mailbox && t.Count.Algorithm != "" && t.Count.Algorithm != slidingLog:
@@ -269,18 +266,16 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 
 // read checks a rule. One that is off is checked as any other.
 func (t ruleText) read(d Defaults) (r Rule, err error) {
-	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
+	by, err := t.By.read()
 	switch {
-	case t.By == "" && t.Off:
+	case t.By == nil && t.Off:
 		return r, refuse("off", "this rule is not built in; leave it out")
-	case t.By == "":
-		return r, refuse("", "by is missing; %s", oneOf)
-	case !slices.Contains(rules.Bys(), t.By):
-		return r, refuse("by", "%s", oneOf)
+	case err != nil:
+		return r, err
 	case t.Keep.or(1) < 1:
 		return r, refuse("keep_for_first_sends", "it must be at least 1")
 	}
-	r = Rule{Name: t.Name, By: t.By, Shadow: t.Shadow, KeepForFirstSends: t.Keep.or(0)}
+	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, KeepForFirstSends: t.Keep.or(0)}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
 	if r.Algorithm, err = t.Count.build(0); err != nil {
 		return r, err
@@ -293,7 +288,12 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 	if err := checkDelay(r.Algorithm, d.SendDeadline); err != nil {
 		return r, err
 	}
-	r.Exempt, err = t.Exempt.read(d)
+	if r.Exempt, err = t.Exempt.read(d, "exempt"); err != nil || t.Only == nil {
+		return r, err
+	}
+	if r.Only, err = t.Only.read(d, "only"); err == nil && r.Only.None() {
+		err = refuse("only", "it names nothing, so the rule would count nothing")
+	}
 	return r, err
 }
 

@@ -51,8 +51,11 @@ func lines(f rulefile.File) (all []string) {
 		if r.Shadow {
 			line += "; shadow"
 		}
-		if e := r.Exempt; len(e.Mailboxes)+len(e.Networks)+len(e.Callers) > 0 {
+		if e := r.Exempt; !e.None() {
 			line += fmt.Sprint("; exempt ", e.Mailboxes, e.Networks, e.Callers)
+		}
+		if o := r.Only; !o.None() {
+			line += fmt.Sprint("; only ", o.Callers, o.Templates, o.Purposes)
 		}
 		all = append(all, line)
 	}
@@ -74,6 +77,7 @@ func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
 		client + "; exempt [] [192.0.2.0/24] [batch]",
 		"provider by all: fixed-window day=50000/24h; keeps 5000, resends fixed-window day=45000/24h",
 		"callers by api_key: token-bucket second=20/1s, bursts of 100; shadow",
+		"resets by client_ip+api_key: hour=3/1h; only [] [] [password-reset]",
 		"pace by all: leaky-bucket second=14/1s, a queue of 50",
 		"action reply: minute=10/60s,hour=100/1h",
 	}
@@ -101,6 +105,8 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{mailbox, client, "action a: leaky-bucket q=1/1s, a queue of 100"}},
 		{"a byte order mark", "\ufeffrules: []", []string{mailbox, client}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
+		{"two traits, for some", "rules: [{name: a, by: [mailbox, api_key], limit: q=1/1s, only: {purposes: [sign-up, login], templates: [code], api_keys: [web]}}, {name: b, by: [purpose, client_ip], limit: q=1/1s}]",
+			[]string{mailbox, client, "a by mailbox+api_key: q=1/1s; only [web] [code] [login sign-up]", "b by client_ip+purpose: q=1/1s"}},
 		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', 'A*B@acme.example', '@QA.example', '*@b.example', '@bücher.example', '*z@Also.example']}}]",
 			[]string{mailbox, client + "; exempt [*@b.example *z@one.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	} {
@@ -133,8 +139,17 @@ var mistakes = []struct{ name, text, want string }{
 	{"a rule twice", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- {name: b}", ":3: rule b: name: the name is used twice"},
 	{"an unknown part", rule("limits: q=1/1s"), ":4: unknown key limits"},
 
-	{"by nothing", "rules: [{name: a, limit: q=1/1s}]", ":1: rule a: by is missing; it must be one of mailbox, client_ip, api_key, domain, template, all"},
-	{"by something else", "rules: [{name: a, by: client-ip}]", ":1: rule a: by: it must be one of mailbox, client_ip, api_key, domain, template, all"},
+	{"by nothing", "rules: [{name: a, limit: q=1/1s}]", ":1: rule a: by is missing; it must be one of mailbox, client_ip, api_key, domain, purpose, template, all"},
+	{"by something else", "rules: [{name: a, by: client-ip}]", ":1: rule a: by: it must be one of mailbox, client_ip, api_key, domain, purpose, template, all"},
+	{"by three", "rules: [{name: a, by: [api_key, domain, template]}]", ":1: rule a: by: it must be one of mailbox, client_ip, api_key, domain, purpose, template, all, or a list of two"},
+	{"by one twice", "rules: [{name: a, by: [api_key, api_key]}]", ":1: rule a: by: the two must differ, and all is no trait of some sends"},
+	{"by all and more", "rules: [{name: a, by: [all, api_key]}]", ":1: rule a: by: the two must differ"},
+	{"by a written pair", "rules: [{name: a, by: mailbox+api_key}]", ":1: rule a: by: it must be one of"},
+	{"mailbox for some", "rules: [{name: mailbox, only: {purposes: [sign-up]}}]", ":1: rule mailbox: only: this rule protects every mailbox"},
+	{"only nothing", rule("limit: q=1/1s\n  only: {}"), ":5: rule a: only: it names nothing"},
+	{"only empty lists", rule("limit: q=1/1s\n  only: {purposes: []}"), ":5: rule a: only: it names nothing"},
+	{"no purpose", rule("limit: q=1/1s\n  only: {purposes: [Hidden Sign-up]}"), ":5: rule a: only.purposes[0]: a name is lower-case"},
+	{"no template", rule("limit: q=1/1s\n  exempt: {templates: [../hidden]}"), ":5: rule a: exempt.templates[0]: it must be the name of a template"},
 	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: this rule is not built in; leave it out"},
 	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
 	{"no mailbox rule", "rules: [{name: mailbox, off: true}]", ":1: rule mailbox: off: this rule cannot be removed"},
@@ -246,6 +261,8 @@ func TestCompare_ChangedFile_NamesWhatDiffers(t *testing.T) {
 		{first("q=1/1s", "q=2/1s"), "[] [] [a]", ""},
 		{first("q=1/1s", "q=1/2s"), "[] [] [a]", ""},
 		{first("by: all", "by: domain"), "[] [] [a]", "a"},
+		{first("by: all", "by: [domain, api_key]"), "[] [] [a]", "a"},
+		{first("by: all", "by: all, only: {purposes: [x]}"), "[] [] [a]", ""},
 		{first("by: all", "by: all, shadow: true"), "[] [] [a]", ""},
 		{first("by: all", "by: all, exempt: {api_keys: [x]}"), "[] [] [a]", ""},
 		{first("by: all", "by: all, algorithm: token-bucket"), "[] [] [a]", "a"},

@@ -9,18 +9,35 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-func (t exemptText) read(d Defaults) (e rules.Exempt, err error) {
-	if e.Mailboxes, err = readList("mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
-		return e, err
+// someText is some of the sends, as it is written.
+type someText struct {
+	Mailboxes []string `yaml:"mailboxes"`
+	Networks  []string `yaml:"networks"`
+	APIKeys   []string `yaml:"api_keys"`
+	Templates []string `yaml:"templates"`
+	Purposes  []string `yaml:"purposes"`
+}
+
+// read reads the part of a rule that has this name.
+func (t someText) read(d Defaults, part string) (s rules.Some, err error) {
+	if s.Mailboxes, err = readList(part+".mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
+		return s, err
 	}
-	if e.Networks, err = readList("networks", t.Networks, network.Parse, netip.Prefix.Compare); err != nil {
-		return e, err
+	if s.Networks, err = readList(part+".networks", t.Networks, network.Parse, netip.Prefix.Compare); err != nil {
+		return s, err
 	}
-	e.Callers, err = readList("api_keys", t.APIKeys, callerName, cmp.Compare)
-	return e, err
+	if s.Callers, err = readList(part+".api_keys", t.APIKeys, callerName, cmp.Compare); err != nil {
+		return s, err
+	}
+	if s.Templates, err = readList(part+".templates", t.Templates, templateName, cmp.Compare); err != nil {
+		return s, err
+	}
+	s.Purposes, err = readList(part+".purposes", t.Purposes, purposeName, cmp.Compare)
+	return s, err
 }
 
 // readList sorts a list and drops what is in it twice, so that lists that mean the same are
@@ -29,7 +46,7 @@ func readList[T comparable](name string, texts []string, read func(string) (T, e
 	for i, text := range texts {
 		one, err := read(text)
 		if err != nil {
-			return nil, wrongIn(fmt.Sprintf("exempt.%s[%d]", name, i), err)
+			return nil, wrongIn(fmt.Sprintf("%s[%d]", name, i), err)
 		}
 		all = append(all, one)
 	}
@@ -45,7 +62,18 @@ func callerName(text string) (string, error) {
 	return text, nil
 }
 
-// pattern returns an exemption by mailbox in the spelling of mailboxes' keys: an address, one
+// purposeName returns a purpose, as sends have it.
+func purposeName(text string) (string, error) { return text, throttle.CheckName(text) }
+
+// templateName returns the name of a template.
+func templateName(text string) (string, error) {
+	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		return "", errors.New("it must be the name of a template")
+	}
+	return text, nil
+}
+
+// pattern returns a mailbox pattern in the spelling of mailboxes' keys: an address, one
 // with * in the part before the @, or a domain with the @ before it.
 func (d Defaults) pattern(text string) (string, error) {
 	local, domain, ok := strings.Cut(text, "@")
