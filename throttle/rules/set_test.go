@@ -98,6 +98,7 @@ func TestTake_ExemptAndOnly_CountTheRest(t *testing.T) {
 				if d := take(t, r.set(false, mailbox), send); (len(d.Charges) == 0) != exempt {
 					t.Errorf("%+v, client %s, caller %q: charged %v", e, client, caller, d.Charges)
 				}
+				r = newRig(t)
 				counted := r.mailbox("hour=1/1h")
 				counted.Only = e
 				if d := take(t, r.set(false, counted), send); (len(d.Charges) == 1) != (exempt || e.None()) {
