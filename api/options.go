@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
@@ -62,6 +63,7 @@ type Options struct {
 	// address that bounced; it keeps ids.
 	Suppressions *suppression.List
 	Passes       *throttle.Limiter
+	Proofs       *proof.Proofs // are in the emails
 	// SendDeadline bounds a request as a whole, decision and relay.
 	SendDeadline time.Duration
 	// StoreTimeout is how long a store may take to refund a charge or to store an answer, at

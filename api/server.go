@@ -83,7 +83,7 @@ func New(o Options) (s *Server, err error) {
 		return nil, err
 	}
 	s.delivery = delivery.New(delivery.Options{
-		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, StoreTimeout: o.StoreTimeout,
+		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
 		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds, Suppressed: s.metrics.suppressed},
 	})
 	s.newEndpoints()

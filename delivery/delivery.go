@@ -9,6 +9,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
@@ -30,6 +31,7 @@ type Options struct {
 	// address that bounced; it keeps ids.
 	Suppressions *suppression.List
 	Passes       *throttle.Limiter
+	Proofs       *proof.Proofs // are in the emails
 	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
 	Now          func() int64 // milliseconds since 1970

@@ -20,6 +20,7 @@ import (
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
@@ -60,7 +61,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(b.suppressions.Close)
 	b.passes = local.New(b.store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t))
 	b.Service = New(Options{
-		Suppressions: b.suppressions, Passes: b.passes, Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Suppressions: b.suppressions, Passes: b.passes, Proofs: must.Get(proof.New([]string{"ses"}, bytes.Repeat([]byte("s"), 32)))(t), Relay: &b.relay, Codes: codes, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
 		Metrics: Metrics{
 			Decisions:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),

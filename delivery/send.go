@@ -133,7 +133,8 @@ func (a *Attempt) refund(why Kind) *refund {
 // compose makes the email, with a code unless the caller gave one.
 func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
-	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
+	mail.NowMS = a.service.o.Now()
+	mail.ID = a.service.o.Proofs.Make(a.id, mail.NowMS, mail.To)
 	if mail.Code == "" && !q.Linked {
 		if err := a.issue(result); err != nil {
 			return message.Message{}, err
@@ -142,6 +143,7 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	}
 	composed, err := q.Composer.Compose(mail)
 	result.MessageID = composed.ID
+	composed.Bytes = append([]byte(a.service.o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)
 	return composed, err
 }
 

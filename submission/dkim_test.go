@@ -13,14 +13,14 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 )
 
-// A signature over the whole text holds at the relay: one line is added in front, and nothing is changed.
+// A signature over the whole text holds at the relay: fields are added in front, and nothing is changed.
 func TestText_DKIM_SignatureHolds(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	must.OK(t, err)
 	var signed bytes.Buffer
 	must.OK(t, dkim.Sign(&signed, strings.NewReader(letter), &dkim.SignOptions{Domain: "acme.example", Selector: "s", Signer: private}))
-	r := start(t, setup{})
+	r := start(t, setup{options: withProofs(t)})
 	c := r.signedIn()
 	c.to(alice)
 	c.data(signed.String(), "250") // its only line with a dot is stuffed already
@@ -33,7 +33,7 @@ func TestText_DKIM_SignatureHolds(t *testing.T) {
 		}
 		return found[0].Err
 	}
-	if !bytes.HasPrefix(arrived, []byte("Received: ")) {
+	if !bytes.HasPrefix(arrived, []byte("X-Mailgate-Proof: ")) || !bytes.Contains(arrived, []byte("\r\nReceived: ")) {
 		t.Errorf("%s", arrived)
 	}
 	if err := verify(arrived); err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/suppression"
@@ -115,8 +116,10 @@ func start(t testing.TB, with setup) *rig {
 	set := must.Get(rules.New(rules.Options{}, all...))(t)
 	r.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("suppressions"), Now: now}))(t)
 	t.Cleanup(r.suppressions.Close)
+	proofs := must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
 	service := delivery.New(delivery.Options{
-		Relay: delivery.FromRelays(relays), StoreTimeout: time.Second, Now: now, Log: log,
+		Proofs: proofs,
+		Relay:  delivery.FromRelays(relays), StoreTimeout: time.Second, Now: now, Log: log,
 		Codes:        must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
 		Suppressions: r.suppressions, Passes: local.New(store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t)),
 		Metrics: delivery.Metrics{
@@ -133,7 +136,7 @@ func start(t testing.TB, with setup) *rig {
 	pool.AppendCertsFromPEM(authority.PEM())
 	r.roots = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
 	o := submission.Options{
-		Delivery: service, Rules: func() *rules.Set { return set }, Identity: must.Get(address.NewIdentity(true))(t),
+		Delivery: service, Proofs: proofs, Rules: func() *rules.Set { return set }, Identity: must.Get(address.NewIdentity(true))(t),
 		Keys:    must.Get(apikey.Parse("app:"+appSecret+","+lateKey+":"+appSecret+"-late", nil))(t),
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
 		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,

@@ -20,6 +20,7 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	WrongKey func(from netip.Addr) bool // counts a wrong password by its address, and reports whether there are too many
 	Records  keyed.Store                // of the newest emails, so that a lost reply sends none again
 	Senders  Senders                    // that email may be from
+	Proofs   *proof.Proofs              // are added to the emails
 	Defer    []string                   // names of keys whose emails may come late: a limit defers them instead of refusing them
 	Domain   string                     // how the server names itself
 	MaxBytes int                        // of one email

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/mail"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -33,12 +34,14 @@ func (all Senders) allow(from address.Address) bool {
 	return false
 }
 
-// read reads a text, and returns it with and without the line that is put in front of it.
+// read reads a text, and returns it with and without the lines that are put in front of it.
 func (s *session) read(r io.Reader) (whole, text []byte, refusal *smtp.SMTPError, cause error) {
 	_, chunks := r.(*io.PipeReader)
 	s.conn.chunks.Store(chunks)
 	defer func() { s.conn.chunks.Store(false); s.conn.dots.found = false }()
-	whole = s.received(time.UnixMilli(s.server.Now()))
+	now := s.server.Now()
+	proofs := s.proofs(now)
+	whole = []byte(proofs + s.received(time.UnixMilli(now)))
 	front := len(whole)
 	for {
 		if len(whole) == cap(whole) {
@@ -59,11 +62,33 @@ func (s *session) read(r io.Reader) (whole, text []byte, refusal *smtp.SMTPError
 		case err == io.EOF && !chunks && s.conn.dots.found, err == smtp.ErrTooLongLine:
 			return nil, nil, malformed, nil
 		case err == io.EOF:
+			if s.hasProofs(text) {
+				whole = whole[len(proofs):]
+			}
 			return whole, text, s.server.Senders.check(text), nil
 		case err != nil:
 			return nil, nil, tooSlow, err
 		}
 	}
+}
+
+// proofs returns the fields that prove to whom the email is sent.
+func (s *session) proofs(now int64) string {
+	var all []string
+	for _, to := range s.to {
+		if to.refused == nil {
+			all = append(all, s.server.Proofs.Make(to.result.ID, now, to.Address))
+		}
+	}
+	return s.server.Proofs.Fields(all)
+}
+
+// hasProofs reports whether a text has one of the fields, as providers may obey the first of two or the last.
+func (s *session) hasProofs(text []byte) bool {
+	return slices.ContainsFunc(s.server.Proofs.Names(), func(name string) bool {
+		_, n, _ := field(text, name)
+		return n > 0
+	})
 }
 
 // announced returns how many octets of chunks the client has announced. The library ends a text also where
@@ -87,7 +112,7 @@ func eightBit(text []byte) bool {
 
 // received is the line that RFC 5321, 4.4 asks for. It names the client as it names itself, and not its
 // address.
-func (s *session) received(now time.Time) []byte {
+func (s *session) received(now time.Time) string {
 	by := "ESMTP"
 	if s.encrypted {
 		by += "S"
@@ -95,8 +120,8 @@ func (s *session) received(now time.Time) []byte {
 	if s.key != "" {
 		by += "A"
 	}
-	return []byte("Received: from " + name(s.client.Hostname()) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
-		now.UTC().Format(time.RFC1123Z) + "\r\n")
+	return "Received: from " + name(s.client.Hostname()) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
+		now.UTC().Format(time.RFC1123Z) + "\r\n"
 }
 
 // name returns a client's name if it is one.

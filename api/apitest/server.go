@@ -23,6 +23,7 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/suppression"
@@ -107,6 +108,7 @@ func New(with Setup) *Server {
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),
 		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
+		Proofs:       must.Have(proof.New(nil, []byte(secret))),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
 		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,

@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	keys "github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/suppression"
@@ -33,6 +34,7 @@ type program struct {
 	metrics     *prometheus.Registry
 	store       *store
 	suppressed  *suppression.List
+	proofs      *proof.Proofs
 	relays      *relay.Relays
 	server      *api.Server
 	door        *submission.Server // nil: off
@@ -124,6 +126,10 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 		return err
 	}
 	o.Suppressions = p.suppressed
+	if p.proofs, err = newProofs(p.config, o.Secret); err != nil {
+		return err
+	}
+	o.Proofs = p.proofs
 	if o.Passes, err = p.store.limiter("passes", onceADay(), p.store.memory); err != nil {
 		return err
 	}

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/boundedfile"
+	"github.com/mailgate/mailgate/mailer/proof"
 )
 
 // secretFile is where one node keeps the secret that it made, in the data directory.
@@ -58,6 +60,21 @@ func writeSecret(path, secret string) error {
 		return fmt.Errorf("keeping the secret: %w", err)
 	}
 	return nil
+}
+
+// newProofs makes the proofs of emails, under this secret and the former ones.
+func newProofs(c *config.Config, current []byte) (*proof.Proofs, error) {
+	var former [][]byte
+	for one := range strings.SplitSeq(string(c.FormerSecrets), "|") {
+		if one = strings.TrimSpace(one); one != "" {
+			former = append(former, []byte(one))
+		}
+	}
+	all, err := proof.New(nil, current, former...)
+	if err != nil {
+		return nil, c.Complain("former-secrets", err.Error())
+	}
+	return all, nil
 }
 
 // secretInfo shows by a digest which secret this server has.

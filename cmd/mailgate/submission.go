@@ -25,7 +25,7 @@ func (p *program) openDoor() error {
 	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
 	shared := p.server.Shared()
 	p.door = submission.New(submission.Options{
-		Delivery: shared.Delivery, Rules: shared.Rules, Identity: shared.Identity,
+		Delivery: shared.Delivery, Proofs: p.proofs, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
 		Count: shared.Count, Shadows: shared.Shadows,

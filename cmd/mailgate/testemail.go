@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -35,7 +35,7 @@ func (command testEmailCommand) Run(ctx context.Context, c *config.Config, to st
 		return err
 	}
 	mail, err := composer.Compose(message.Request{
-		To: recipient, Code: verify.NewCode(), ExpiresInMS: c.CodeLife.Milliseconds(), ID: throttle.NewID().String(), NowMS: now(),
+		To: recipient, Code: verify.NewCode(), ExpiresInMS: c.CodeLife.Milliseconds(), ID: rand.Text(), NowMS: now(),
 	})
 	if err != nil {
 		return err

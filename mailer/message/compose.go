@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,9 +127,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	if err := r.checkSubject(subject); err != nil {
 		return Message{}, err
 	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails
-	id := "<" + r.ID + "." + hex.EncodeToString(random[:]) + "@" + c.domain + ">"
+	id := "<" + r.ID + "@" + c.domain + ">"
 	head := make([]byte, 0, l.size+1024)
 	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
 	head = append(head, c.fromLine...)

@@ -30,7 +30,7 @@ type Request struct {
 	// Data is for the template: up to 16 values of one line and up to 2,048 characters,
 	// under names like those of variables.
 	Data map[string]string
-	// ID is the send's id, which becomes part of the Message-ID.
+	// ID is the part of the Message-ID before the domain. No other email has it.
 	ID string
 	// NowMS is the time in the Date header, in Unix milliseconds.
 	NowMS int64

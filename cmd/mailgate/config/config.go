@@ -38,6 +38,7 @@ type Config struct {
 	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is needed. 0 is unlimited."`
 	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
 	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all nodes."`
+	FormerSecrets  Secret         `group:"Server:" name:"former-secrets" placeholder:"SECRET" help:"Earlier values of secret, with | between them: bounces of emails sent under them still count."`
 	DrainDelay     time.Duration  `group:"Server:" name:"drain-delay" default:"0s" validate:"gte=0s,lte=5m" help:"How long to keep serving after SIGTERM while /readyz answers 503, so that a load balancer notices."`
 	ShutdownGrace  time.Duration  `group:"Server:" name:"shutdown-grace" default:"30s" validate:"gte=0s,lte=1h" help:"How long a shutdown may take after SIGTERM, with drain-delay. Then the process ends, whatever is in flight."`
 
@@ -85,11 +86,12 @@ type Config struct {
 	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Node that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
 	// Each names a file with the secret in it.
-	APIKeysFile   string `name:"api-keys-file" hidden:""`
-	AdminKeysFile string `name:"admin-keys-file" hidden:""`
-	SecretFile    string `name:"secret-file" hidden:""`
-	RedisURLFile  string `name:"redis-url-file" hidden:""`
-	SMTPURLFile   string `name:"smtp-url-file" hidden:""`
+	APIKeysFile       string `name:"api-keys-file" hidden:""`
+	AdminKeysFile     string `name:"admin-keys-file" hidden:""`
+	SecretFile        string `name:"secret-file" hidden:""`
+	FormerSecretsFile string `name:"former-secrets-file" hidden:""`
+	RedisURLFile      string `name:"redis-url-file" hidden:""`
+	SMTPURLFile       string `name:"smtp-url-file" hidden:""`
 
 	HookSupabaseFile string `name:"hook-supabase-file" hidden:""`
 	HookLogtoFile    string `name:"hook-logto-file" hidden:""`

@@ -69,7 +69,7 @@ func (i *inbox) lines() []line {
 }
 
 // composed matches the Message-IDs of the emails that mailgate writes.
-var composed = regexp.MustCompile(`^<[^@<>]+\.[0-9a-f]{16}@[^@<>]+>$`)
+var composed = regexp.MustCompile(`^<[^@<>]+\.[0-9a-f]{32}@[^@<>]+>$`)
 
 // lineOf returns the line of an email. Only the SMTP door adds a Received, and by HTTP mailgate writes the email.
 func lineOf(mail sandbox.Message, unread bool) line {
