@@ -8,11 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +27,7 @@ import (
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
@@ -79,6 +82,45 @@ func TestBackEnds_SignUp_SentRefusedVerified(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Django sends its own code through the door of mailgate dev, tells the visitor the wait, and checks the code.
+func TestDjango_SignUp_SentRefusedVerified(t *testing.T) {
+	need.Long(t)
+	const python = "/usr/bin/python3" // that of Debian, with its Django
+	if err := exec.Command(python, "-c", "import django").Run(); err != nil {
+		need.Missing(t, "Django is missing: make long installs it")
+	}
+	root, web, door, addr := clone(t), freeAddr(t), freeAddr(t), freeAddr(t)
+	run(t, root, "go", "build", "-o", "mailgate", "./cmd/mailgate")
+	dev := exec.CommandContext(t.Context(), "./mailgate", "dev", "--listen", web, "--submission-listen", door)
+	dev.Dir = root
+	log := start(t, dev, door)
+	key := regexp.MustCompile(`API key +(\S+)`)
+	servertest.Eventually(t, "the API key", func() bool { return key.MatchString(log.String()) })
+	site := exec.CommandContext(t.Context(), python, "examples/django/signup.py")
+	site.Dir, site.Env = root, append(os.Environ(), "LISTEN="+addr, "SMTP="+door, "MAILGATE_KEY="+key.FindStringSubmatch(log.String())[1])
+	start(t, site, addr)
+
+	http := &http.Client{Jar: must.Get(cookiejar.New(nil))(t)} // one visitor
+	post := func(path, field, value string, want int, words string) {
+		t.Helper()
+		response := must.Get(http.PostForm("http://"+addr+path, url.Values{field: {value}}))(t)
+		defer response.Body.Close()
+		if text := must.Get(io.ReadAll(response.Body))(t); response.StatusCode != want || !strings.Contains(string(text), words) {
+			t.Errorf("%s %s: status %d, want %d: %s", path, value, response.StatusCode, want, text)
+		}
+	}
+	code := func() string {
+		response := must.Get(http.Get("http://" + web + "/demo/mails/1"))(t)
+		defer response.Body.Close()
+		return regexp.MustCompile(`Your code is ([0-9]{6})`).FindStringSubmatch(string(must.Get(io.ReadAll(response.Body))(t)))[1]
+	}
+	post("/send", "email", "alice@", 422, "not an email address")
+	post("/send", "email", "alice@example.com", 200, "Sent.")
+	post("/send", "email", "alice@example.com", 429, "The next email can be sent in 60 s.")
+	post("/verify", "code", code(), 204, "")
+	post("/verify", "code", code(), 422, "")
 }
 
 // Logto's own connector sends, and its error has the wait.
@@ -243,16 +285,16 @@ func replace(t *testing.T, dir, from, to string) {
 }
 
 // start starts a program that will listen, and waits until it does.
-func start(t *testing.T, cmd *exec.Cmd, addr string) {
-	var log strings.Builder
-	cmd.Stdout, cmd.Stderr = &log, &log
+func start(t *testing.T, cmd *exec.Cmd, addr string) (log *output) {
+	log = new(output)
+	cmd.Stdout, cmd.Stderr = log, log
 	must.OK(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			conn.Close()
-			return
+			return log
 		}
 		select {
 		case err := <-ended:
@@ -260,6 +302,25 @@ func start(t *testing.T, cmd *exec.Cmd, addr string) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// output is what a program prints while it runs.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, b...)
+	return len(b), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text)
 }
 
 func freeAddr(t *testing.T) string {
