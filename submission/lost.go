@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/emersion/go-smtp"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
