@@ -8,13 +8,13 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// memoryKinds are refunds at one node of quota that all nodes remember to be used up, as they are asked
-// for it again and again.
+// memoryKinds are refunds and resets at one node of quota that all nodes remember to be used up, as they are
+// asked for it again and again.
 var memoryKinds = []*kind{
-	{name: "flood-memory", store: onRedis, terms: quiet, brief: true, effect: remembers, inject: refundInFlood(200 * time.Millisecond)},
+	{name: "flood-memory", store: onRedis, terms: quiet, brief: true, effect: remembers, inject: giveBackInFlood(200 * time.Millisecond)},
 	{name: "flood-memory-deaf", store: behindProxy, brief: true, effect: losesReplies, inject: func(s *rig) func() {
 		s.proxy.DropMessages("action-act") // is in the keys of the action, which are announced
-		refundInFlood(1200 * time.Millisecond)(s)
+		giveBackInFlood(1200 * time.Millisecond)(s)
 		return s.proxy.Pass
 	}},
 }
@@ -28,23 +28,41 @@ var remembers = counts(1, func(s *rig) (n int) {
 	return n
 })
 
-// refundInFlood fills the quota of a few subjects, and refunds a take while looks at all nodes go on, and
-// for some time after.
-func refundInFlood(after time.Duration) func(*rig) func() {
+// giveBackInFlood fills the quota of a few subjects, and refunds a take or resets the subject while looks at all
+// nodes go on, and for some time after.
+func giveBackInFlood(after time.Duration) func(*rig) func() {
 	return func(s *rig) func() {
-		for i := range 3 {
-			subject := fmt.Sprintf("%sf%d", s.load.token, i)
+		for i := range 4 {
+			subject, n := fmt.Sprintf("%sf%d", s.load.token, i), s.nodes[i%len(s.nodes)]
 			s.load.hide(subject)
-			var taken judge.Call
+			var taken []judge.Call
 			for range s.action.Limit {
-				taken = s.load.ask(s.nodes[0], "POST", "/actions/act/take", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Take, Subject: subject})
+				taken = append(taken, s.load.ask(s.nodes[0], "POST", "/actions/act/take", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Take, Subject: subject}))
 			}
 			s.lookFor(200*time.Millisecond, subject)
-			s.load.ask(s.nodes[i%len(s.nodes)], "POST", "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, subject, taken.ID),
-				judge.Call{For: judge.Release, Subject: subject, ID: taken.ID})
+			if i%2 == 0 {
+				last := taken[len(taken)-1].ID
+				s.load.ask(n, "POST", "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, subject, last), judge.Call{For: judge.Release, Subject: subject, ID: last})
+			} else {
+				s.load.reset(n, subject, taken)
+			}
 			s.lookFor(after, subject)
 		}
 		return noRepair
+	}
+}
+
+// reset has a node reset a subject, which gives back all that was taken of it.
+func (l *load) reset(n *node, subject string, taken []judge.Call) {
+	at := judge.Span{From: time.Now().UnixMilli()}
+	if r := l.rig.ask(n, "POST", "/admin/actions/act/reset", fmt.Sprintf(`{"subject":%q}`, subject), ""); r.status != 200 {
+		l.rig.t.Errorf("reset: %d %s %v", r.status, r.text, r.err)
+	}
+	at.To = time.Now().UnixMilli()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range taken {
+		l.calls = append(l.calls, judge.Call{For: judge.Release, Node: n.number, Subject: subject, ID: one.ID, Released: true, Status: 200, Span: at})
 	}
 }
 
