@@ -123,7 +123,8 @@ func (s *Server) readCall(r *request, hook Hook) (key string, emails []delivery.
 	for i := range emails {
 		email, traits := &emails[i], &emails[i].Traits
 		email.Rules, email.Composer, email.Decided = r.live.Rules, r.live.Composer, r.decided
-		traits.Mailbox, traits.Caller, traits.Template = email.Mail.To.Key(), r.key, email.Mail.Template
+		traits.Mailbox, traits.Caller = email.Mail.To.Key(), r.key
+		traits.Template, traits.Purpose = email.Mail.Template, email.Mail.Template
 		if wrong := s.delivery.Check(*email); len(wrong) > 0 {
 			return "", nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
 		}

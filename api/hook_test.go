@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 const (
@@ -179,6 +180,20 @@ func TestHookLogto_SentAndRefused_InItsTerms(t *testing.T) {
 }
 
 // The two emails of a change of address are charged both or none.
+// A rule by purpose counts each kind of a hook's emails alone.
+func TestHook_RuleByPurpose_CountsEachKind(t *testing.T) {
+	r := newRig(t, setup{options: hooksOn(t), rules: also("kinds", rules.ByPurpose, "hour=1/1h")})
+	for i, test := range []struct{ kind, to, want string }{
+		{"signup", "alice@example.com", "{}"},
+		{"signup", "bob@example.com", `"http_code":429`},
+		{"recovery", "bob@example.com", "{}"},
+	} {
+		if got := r.supabase("signup", `:"signup"`, `:"`+test.kind+`"`, "alice@example.com", test.to, "9b1deb4d", fmt.Sprintf("9b1deb4%d", i)); !strings.Contains(got.text, test.want) {
+			t.Errorf("%s to %s: %s, want %s", test.kind, test.to, got.text, test.want)
+		}
+	}
+}
+
 func TestHookSupabase_EmailChange_BothOrNone(t *testing.T) {
 	r := newRig(t, setup{options: hooksOn(t)})
 	for _, email := range []string{"alice@new.example", "bob@example.com"} {
