@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/common/expfmt"
@@ -38,6 +39,7 @@ type metrics struct {
 	refunds    *prometheus.CounterVec
 	resets     prometheus.Counter
 	suppressed *prometheus.CounterVec
+	bounces    *prometheus.CounterVec
 	hour       lastHour
 	now        func() int64
 }
@@ -70,6 +72,13 @@ func newMetrics(o Options, connections func() int) *metrics {
 	}
 	m.suppressed = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_suppressed_sends_total", Help: "Sends refused because the recipient is suppressed, by reason."}, []string{"reason"})
+	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"})
+	for _, hook := range o.BounceHooks {
+		for _, kind := range bounce.Kinds {
+			m.bounces.WithLabelValues(hook.Name, string(kind), string(bounce.Applied))
+		}
+	}
 	for _, r := range suppression.Reasons {
 		m.suppressed.WithLabelValues(string(r))
 		with.NewGaugeFunc(prometheus.GaugeOpts{

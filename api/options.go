@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,9 @@ type Options struct {
 
 	// Hooks are further doors, with names that no API key has. It may be empty.
 	Hooks []Hook
+	// BounceHooks take what email providers report, for Bounces, with names that no API key has. It may be empty.
+	BounceHooks []*bounce.Hook
+	Bounces     *bounce.Receiver
 
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
 	// mailboxes and subjects in logs. Servers that share their records share it as well. 16

@@ -29,8 +29,10 @@ type request struct {
 
 	shown     access // what the key that came with the request opens
 	shownName string
-	key       string // the name of the key that opened the route, empty if it needs none
-	door      string // in metrics
+	// unverified says why it is not known yet whether the call of an email provider is genuine.
+	unverified error
+	key        string // the name of the key that opened the route, empty if it needs none
+	door       string // in metrics
 
 	keyless bool       // it holds a part of Server.keyless
 	held    share.Held // of its caller

@@ -18,6 +18,9 @@ func (s *Server) routes(app *fiber.App) {
 	for _, hook := range s.with.Hooks {
 		app.Post(hookPath(hook), s.answerHook(hook)).Name("hook-" + hook.Name())
 	}
+	for _, hook := range s.with.BounceHooks {
+		app.Post("/hooks/"+hook.Name, s.takeBounces(hook)).Name("hook-" + hook.Name)
+	}
 
 	app.Get("/admin/mailboxes/:email", handler(s, s.inspectMailbox, inspections, operator, s.readMailbox)).Name("admin-mailbox")
 	app.Post("/admin/mailboxes/:email/reset", handler(s, s.resetMailbox, inspections, operator, s.readMailbox, optionalBody)).Name("admin-reset")

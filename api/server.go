@@ -62,7 +62,7 @@ const opsConnections = 128
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
+		with: o, began: o.Now(), callers: newCallers(o.APIKeys, o.Hooks, o.BounceHooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
@@ -109,6 +109,9 @@ func (s *Server) useSecret() (err error) {
 func (s *Server) newEndpoints() {
 	s.main = s.newEndpoint(s.with.MaxConnections)
 	s.main.Hooks = len(s.with.Hooks) > 0
+	for _, hook := range s.with.BounceHooks {
+		s.main.Large = append(s.main.Large, "/hooks/"+hook.Name)
+	}
 	app := s.main.App
 	app.Use("/countdown", cors)
 	app.Use(s.share)

@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/share"
+	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
 // keylessShare returns how many requests without a valid key may be in progress; 0 is no bound. A browser
@@ -26,6 +27,7 @@ func (s *Server) share(c *fiber.Ctx) error {
 	r := requestOf(c)
 	s.identify(c, r)
 	s.identifyHook(c, r)
+	s.identifyBounces(c, r)
 	if r.shown == open && !s.takeKeyless(r) {
 		r.route, r.unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
@@ -52,13 +54,16 @@ func tooManyWithoutKey() *problem {
 func RequestsPerKey(connections int) int { return max(1, connections/4, min(connections/2, 256)) }
 
 // newCallers makes one for each name of an application's keys, and for each hook.
-func newCallers(keys apikey.Keys, hooks []Hook, most int) map[string]*share.Caller {
+func newCallers(keys apikey.Keys, hooks []Hook, bounces []*bounce.Hook, most int) map[string]*share.Caller {
 	all := map[string]*share.Caller{}
 	for _, name := range keys.Names() {
 		all[name] = share.NewCaller(most)
 	}
 	for _, hook := range hooks {
 		all[hook.Name()] = share.NewCaller(most)
+	}
+	for _, hook := range bounces {
+		all[hook.Name] = share.NewCaller(most)
 	}
 	return all
 }

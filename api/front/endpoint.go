@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -19,6 +20,10 @@ const (
 	BodyLimit = 16 << 10
 	// HookBodyLimit is how many the body of one below /hooks/ may have, where there are hooks.
 	HookBodyLimit = 64 << 10
+	// LargeBodyLimit is how many the body of one to Endpoint.Large may have: email providers report events in
+	// batches. Anyone can send such bodies, so they may be largeBodies at once and as many more in readTimeout.
+	LargeBodyLimit = 1 << 20
+	largeBodies    = 16
 	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
 	// of an answer. A kept connection may be silent for idleTimeout.
 	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
@@ -27,7 +32,9 @@ const (
 // Endpoint answers at one listener.
 type Endpoint struct {
 	App    *fiber.App
-	Hooks  bool // there are routes below /hooks/
+	Hooks  bool     // there are routes below /hooks/
+	Large  []string // paths of those that take batches
+	large  *rate.Limiter
 	most   int
 	log    *slog.Logger
 	refuse Refuse
@@ -40,7 +47,7 @@ type Endpoint struct {
 // New makes an endpoint for so many connections at once. The caller adds routes to its App. Refuse
 // answers the requests that do not reach them.
 func New(connections int, log *slog.Logger, fail fiber.ErrorHandler, refuse Refuse) *Endpoint {
-	return &Endpoint{most: connections, log: log, refuse: refuse, App: fiber.New(fiber.Config{
+	return &Endpoint{most: connections, log: log, refuse: refuse, large: rate.NewLimiter(rate.Every(readTimeout/largeBodies), largeBodies), App: fiber.New(fiber.Config{
 		StrictRouting:                true,
 		CaseSensitive:                true,
 		DisableStartupMessage:        true,

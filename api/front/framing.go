@@ -113,6 +113,9 @@ func hasUser(url []byte) bool {
 // refused by its length before the body is sent.
 func (e *Endpoint) boundBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	most := e.bodyLimit(header)
+	if length := header.ContentLength(); most == LargeBodyLimit && (length < 0 || length > HookBodyLimit) && !e.large.Allow() {
+		most = HookBodyLimit
+	}
 	if header.ContentLength() > most {
 		header.Del("Expect")
 	}
@@ -120,6 +123,10 @@ func (e *Endpoint) boundBody(header *fasthttp.RequestHeader) fasthttp.RequestCon
 }
 
 func (e *Endpoint) bodyLimit(header *fasthttp.RequestHeader) int {
+	path, _, _ := bytes.Cut(header.RequestURI(), []byte{'?'})
+	if slices.Contains(e.Large, string(path)) {
+		return LargeBodyLimit
+	}
 	if e.Hooks && bytes.HasPrefix(header.RequestURI(), []byte("/hooks/")) {
 		return HookBodyLimit
 	}

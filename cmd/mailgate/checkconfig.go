@@ -45,11 +45,15 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 
 // writeHooks prints the hooks that are on, and what to enter in their systems.
 func writeHooks(to *strings.Builder, c *config.Config) {
-	if len(c.Hooks()) == 0 {
+	names := c.Hooks()
+	for _, hook := range c.BounceHooks() {
+		names = append(names, hook.Name)
+	}
+	if len(names) == 0 {
 		return
 	}
 	to.WriteString("\nHooks:\n")
-	for _, name := range c.Hooks() {
+	for _, name := range names {
 		fmt.Fprintf(to, "%-8s  %s/hooks/%s\n", name, strings.TrimSuffix(cmp.Or(c.PublicURL, "http://"+c.Listen), "/"), name)
 	}
 }

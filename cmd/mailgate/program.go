@@ -22,6 +22,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
@@ -52,7 +53,7 @@ func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutp
 		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies,
 		MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay, SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
 		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now, Ops: c.OpsListen != "",
-		Log: p.log, Audit: newAudit(c, out), AuditReady: out.flush, Metrics: p.metrics, Fallback: fallback, Local: fallback != nil, Hooks: newHooks(c),
+		Log: p.log, Audit: newAudit(c, out), AuditReady: out.flush, Metrics: p.metrics, Fallback: fallback, Local: fallback != nil, Hooks: newHooks(c), BounceHooks: newBounceHooks(c),
 	}
 	p.metrics.MustRegister(out.dropped)
 	if err := p.open(ctx, &o); err != nil {
@@ -130,6 +131,9 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 		return err
 	}
 	o.Proofs = p.proofs
+	o.Bounces = bounce.NewReceiver(bounce.Options{
+		Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: p.config.HookUnproven, Now: now,
+	})
 	if o.Passes, err = p.store.limiter("passes", onceADay(), p.store.memory); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -64,15 +63,13 @@ func writeSecret(path, secret string) error {
 
 // newProofs makes the proofs of emails, under this secret and the former ones.
 func newProofs(c *config.Config, current []byte) (*proof.Proofs, error) {
-	var former [][]byte
-	for one := range strings.SplitSeq(string(c.FormerSecrets), "|") {
-		if one = strings.TrimSpace(one); one != "" {
-			former = append(former, []byte(one))
-		}
+	var providers []string
+	for _, hook := range c.BounceHooks() {
+		providers = append(providers, hook.Name)
 	}
-	all, err := proof.New(nil, current, former...)
+	all, err := proof.New(providers, current, c.Former()...)
 	if err != nil {
-		return nil, c.Complain("former-secrets", err.Error())
+		return nil, c.Complain("secret", err.Error())
 	}
 	return all, nil
 }

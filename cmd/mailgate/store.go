@@ -131,6 +131,14 @@ func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Sto
 	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name)), merge, mirror)
 }
 
+// sharedRecords returns records that cannot be used while Redis is away.
+func (s *store) sharedRecords(name string) keyed.Store {
+	if s.redis == nil {
+		return keyed.Local(s.own.Table(name))
+	}
+	return keyed.Redis(s.redis, s.prefix+":"+name)
+}
+
 // suppressions opens the suppression list.
 func (s *store) suppressions(ctx context.Context) (*suppression.List, error) {
 	o := suppression.Options{Redis: s.redis, Prefix: s.prefix, Now: now, Log: s.log}

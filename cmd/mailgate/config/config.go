@@ -78,6 +78,13 @@ type Config struct {
 	HookSupabaseURL string        `group:"Hooks:" name:"hook-supabase-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address of Supabase Auth, where the links in its emails lead: https://PROJECT.supabase.co/auth/v1."`
 	HookLogto       Secret        `group:"Hooks:" name:"hook-logto" placeholder:"AUTHORIZATION" help:"Authorization that Logto's HTTP email connector sends, such as Bearer and a secret. Not set: off."`
 	HookLogtoURL    string        `group:"Hooks:" name:"hook-logto-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Site that the links of Logto's invitations may lead to. Without it they are refused."`
+	HookSES         Names         `group:"Hooks:" name:"hook-ses" placeholder:"ARN" help:"Topics of Amazon SNS to which SES reports bounces and complaints. Not set: off."`
+	HookSendGrid    Secret        `group:"Hooks:" name:"hook-sendgrid" placeholder:"KEY" help:"Verification key of SendGrid's event webhook. Not set: off."`
+	HookMailgun     Secret        `group:"Hooks:" name:"hook-mailgun" placeholder:"KEY" help:"Mailgun's HTTP webhook signing key. Not set: off."`
+	HookPostmark    Secret        `group:"Hooks:" name:"hook-postmark" placeholder:"USER:PASSWORD" help:"User and password that Postmark's webhook sends. Not set: off."`
+	HookResend      Secret        `group:"Hooks:" name:"hook-resend" placeholder:"SECRET" help:"Signing secret of Resend's webhook: whsec_… Not set: off."`
+	HookBrevo       Secret        `group:"Hooks:" name:"hook-brevo" placeholder:"TOKEN" help:"Token that Brevo's webhook sends. Not set: off."`
+	HookUnproven    bool          `group:"Hooks:" name:"hook-unproven" help:"Suppress for a bounce or complaint without a proof that mailgate sent the email, on the word of the provider alone."`
 	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address at which other systems reach this node. check-config shows the hooks there. If not set, that of listen."`
 
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
@@ -95,6 +102,12 @@ type Config struct {
 
 	HookSupabaseFile string `name:"hook-supabase-file" hidden:""`
 	HookLogtoFile    string `name:"hook-logto-file" hidden:""`
+	HookSESFile      string `name:"hook-ses-file" hidden:""`
+	HookSendGridFile string `name:"hook-sendgrid-file" hidden:""`
+	HookMailgunFile  string `name:"hook-mailgun-file" hidden:""`
+	HookPostmarkFile string `name:"hook-postmark-file" hidden:""`
+	HookResendFile   string `name:"hook-resend-file" hidden:""`
+	HookBrevoFile    string `name:"hook-brevo-file" hidden:""`
 
 	given   settings
 	unknown []string

@@ -1,6 +1,12 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/suppression/bounce"
+)
 
 // Hooks lists the names of the hooks that are on.
 func (c *Config) Hooks() (names []string) {
@@ -13,6 +19,28 @@ func (c *Config) Hooks() (names []string) {
 	return names
 }
 
+// BounceHook is the hook of an email provider.
+type BounceHook struct{ Name, Setting string }
+
+// BounceHooks lists those that are on.
+func (c *Config) BounceHooks() []BounceHook {
+	all := []BounceHook{
+		{"ses", c.HookSES.String()}, {"sendgrid", string(c.HookSendGrid)}, {"mailgun", string(c.HookMailgun)},
+		{"postmark", string(c.HookPostmark)}, {"resend", string(c.HookResend)}, {"brevo", string(c.HookBrevo)},
+	}
+	return slices.DeleteFunc(all, func(h BounceHook) bool { return h.Setting == "" })
+}
+
+// Former returns the secrets that were in use before.
+func (c *Config) Former() (all [][]byte) {
+	for one := range strings.SplitSeq(string(c.FormerSecrets), "|") {
+		if c.FormerSecrets != "" {
+			all = append(all, []byte(strings.TrimSpace(one)))
+		}
+	}
+	return all
+}
+
 // hookRules are those that the settings of the hooks keep together.
 func (c *Config) hookRules() []rule {
 	supabase, logto := len(c.HookSupabase) > 0, c.HookLogto != ""
@@ -21,7 +49,17 @@ func (c *Config) hookRules() []rule {
 		{!supabase && c.HookSupabaseURL != "", "hook-supabase-url", "has no effect without hook_supabase; set that too, or leave this out"},
 		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without hook_logto; set that too, or leave this out"},
 	}
-	for _, name := range c.Hooks() {
+	names := c.Hooks()
+	for _, hook := range c.BounceHooks() {
+		names = append(names, hook.Name)
+		if _, err := bounce.New(hook.Name, hook.Setting, nil); err != nil {
+			all = append(all, rule{true, "hook-" + hook.Name, err.Error()})
+		}
+	}
+	short := slices.ContainsFunc(c.Former(), func(one []byte) bool { return len(one) < secret.MinLength })
+	all = append(all, rule{short, "former-secrets", "has one of fewer than 16 characters; write | between several"})
+	all = append(all, rule{c.HookUnproven && len(c.BounceHooks()) == 0, "hook-unproven", "has no effect without the hook of a provider; set one, or leave this out"})
+	for _, name := range names {
 		all = append(all, rule{slices.Contains(c.APIKeys.Names(), name), "api-keys", "has a key named " + name + ", which is the name of a hook that is on; name the key otherwise"})
 	}
 	return all

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/suppression/bounce"
+)
+
+// identifyBounces notes a genuine call of an email provider, as identifyHook does.
+func (s *Server) identifyBounces(c *fiber.Ctx, r *request) {
+	for _, hook := range s.with.BounceHooks {
+		if c.Path() == "/hooks/"+hook.Name {
+			var genuine bool
+			if genuine, r.unverified = hook.Genuine(func(name string) string { return c.Get(name) }, c.Request().Body(), time.UnixMilli(s.with.Now())); genuine {
+				r.shown = systems
+			}
+		}
+	}
+}
+
+// takeBounces handles the calls of an email provider. What it cannot read is counted and answered with 200, as a
+// provider switches a hook off that keeps failing.
+func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := requestOf(c)
+		if r.unverified != nil {
+			return r.unverified
+		}
+		if r.shown != systems {
+			r.note(&problem{kind: unauthorized})
+			c.Status(hook.Refused)
+			return nil
+		}
+		r.key = hook.Name
+		r.ctx, r.cancel = context.WithDeadline(s.alive, r.began.Add(s.with.SendDeadline))
+		if err := s.enter(c, r, systems); err != nil {
+			return err
+		}
+		events, err := hook.Read(r.ctx, c.Request().Body())
+		if err != nil {
+			return err
+		}
+		ctx, durable := cache.Batch(r.ctx)
+		for _, e := range events {
+			if err := s.applyBounce(ctx, r, e); err != nil {
+				return err
+			}
+		}
+		return durable(r.ctx)
+	}
+}
+
+func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) error {
+	outcome, entry, to, err := s.with.Bounces.Apply(ctx, s.with.Identity, r.key, e)
+	if err != nil {
+		return err
+	}
+	s.metrics.bounces.WithLabelValues(r.key, string(e.Kind), string(outcome)).Inc()
+	if outcome == bounce.Applied {
+		r.mailbox = to
+		s.audit(r, "recipient suppressed", nil, slog.String("reason", string(entry.Reason)), slog.String("source", entry.Source), slog.String("mailbox", to.Hash()))
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/mailer/proof"
+	"github.com/mailgate/mailgate/suppression/bounce"
+)
+
+const postmarkUser = "mailgate:0123456789abcdef"
+
+// bouncesOn has the hooks of some providers on, and the fields of Postmark in emails.
+func bouncesOn(t testing.TB) func(*api.Options) {
+	return func(o *api.Options) {
+		for name, setting := range map[string]string{"postmark": postmarkUser, "mailgun": "key-0123456789abcdef", "brevo": "brevo-0123456789abcdef", "ses": "arn:aws:sns:eu-west-1:123456789012:bounces"} {
+			o.BounceHooks = append(o.BounceHooks, must.Get(bounce.New(name, setting, nil))(t))
+		}
+		o.Proofs = must.Get(proof.New([]string{"postmark"}, o.Secret))(t)
+		records := must.Get(cache.Open(cache.Options{Now: o.Now}))(t).Table("bounces")
+		o.Bounces = bounce.NewReceiver(bounce.Options{Suppressions: o.Suppressions, Proofs: o.Proofs, Records: keyed.Local(records), Now: o.Now})
+	}
+}
+
+func (r *rig) postmark(kind, email, metadata string) reply {
+	r.t.Helper()
+	body := fmt.Sprintf(`{"RecordType":"Bounce","Type":%q,"Email":%q,"Metadata":{"mailgate":%q}}`, kind, email, metadata)
+	return r.report("postmark", "Basic "+base64.StdEncoding.EncodeToString([]byte(postmarkUser)), body)
+}
+
+func (r *rig) report(provider, authorization, body string) reply {
+	r.t.Helper()
+	return r.request("POST", "/hooks/"+provider, http.Header{"Authorization": {authorization}, "Content-Type": {"application/json"}}, body)
+}
+
+// A bounce of an email that was sent suppresses its address, once; its proof is in Message-ID and in the field.
+func TestBounce_OfASentEmail_Suppresses(t *testing.T) {
+	r := newRig(t, setup{options: bouncesOn(t)})
+	sent := r.send("Alice+x@example.com")
+	mail := r.arrived("Alice+x@example.com")
+	field := mail.Header.Get("X-PM-Metadata-mailgate")
+	if id := sent.body["message_id"]; field == "" || id != "<"+field+"@acme.example>" {
+		t.Errorf("the field is %q, the Message-ID %v", field, id)
+	}
+	r.postmark("Transient", "alice+x@example.com", field).is(t, 200, "")
+	r.postmark("HardBounce", "bob@example.com", field).is(t, 200, "")
+	r.postmark("HardBounce", "alice@example.com", field).is(t, 200, "")
+	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)
+	got := r.postmark("HardBounce", "alice+x@example.com", field)
+	got.is(t, 200, "")
+	got.logged(t, fields{"msg": "recipient suppressed", "key": "postmark", "reason": "hard-bounce", "source": "postmark", "mailbox": something}, fields{})
+	r.now.Add(60_000)
+	r.send("alice+x@example.com").says(t, fields{"reason": "hard-bounce", "until": "2026-12-20T12:00:00.000Z"})
+	r.do("DELETE", "/admin/suppressions/alice+x@example.com", opsKey, "").is(t, 204, "")
+	r.postmark("HardBounce", "alice+x@example.com", field).is(t, 200, "")
+	r.send("alice+x@example.com").is(t, 200, "")
+	r.do("GET", "/metrics", "", "").contains(t, `mailgate_bounces_total{kind="hard",outcome="applied",provider="postmark"} 1`,
+		`mailgate_bounces_total{kind="hard",outcome="repeated",provider="postmark"} 1`, `mailgate_bounces_total{kind="hard",outcome="unproven",provider="postmark"} 2`,
+		`mailgate_bounces_total{kind="soft",outcome="counted",provider="postmark"} 1`, `mailgate_bounces_total{kind="complaint",outcome="applied",provider="brevo"} 0`)
+}
+
+// What is not genuine gets the status that ends retries. What is not known is 200, or a provider would give the hook up.
+func TestBounce_BadInput_EachItsStatus(t *testing.T) {
+	r := newRig(t, setup{options: bouncesOn(t)})
+	r.report("postmark", "Basic eDp5", "{}").is(t, 403, "")
+	r.report("mailgun", "", `{"signature":{"timestamp":"1","token":"2","signature":"33"}}`).is(t, 406, "")
+	r.report("brevo", "Bearer x", "{}").is(t, 401, "")
+	r.report("brevo", "Bearer "+appKey, "{}").is(t, 401, "")
+	r.report("ses", "", `{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:999999999999:bounces"}`).is(t, 401, "")
+	r.report("resend", "", "{}").is(t, 404, "not-found")
+	r.do("GET", "/hooks/brevo", "", "").is(t, 405, "method-not-allowed")
+	const brevo = "Bearer brevo-0123456789abcdef"
+	for _, body := range []string{`{"event":"opened","email":"a@example.com"}`, "not JSON", "", "[]", `{"event":7}`, "\xff", `{"event":"spam"}`, `{"event":"spam","email":"no address"}`, strings.Repeat("[", 100_000), `{"event":"opened","tag":"` + strings.Repeat("x", 1<<20-100) + `"}`} {
+		r.report("brevo", brevo, body).is(t, 200, "")
+	}
+	r.report("brevo", brevo, strings.Repeat("x", 1<<20+1)).is(t, 413, "body-too-large")
+	r.request("POST", "/hooks/brevo", http.Header{"Authorization": {brevo}, "Content-Encoding": {"gzip"}}, "x").is(t, 200, "")
+	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)
+	sent, _ := r.send("alice@example.com").body["message_id"].(string)
+	_ = r.Store.Close()
+	r.report("brevo", brevo, `{"event":"spam","email":"alice@example.com","X-Mailin-custom":"`+strings.Trim(sent, "<>")+`"}`).is(t, 503, "store-unavailable")
+}
+
+// A flood of large bodies takes the memory of a few.
+func TestBounce_LargeBodies_FewAtOnce(t *testing.T) {
+	r := newRig(t, setup{options: bouncesOn(t)})
+	taken := 0
+	for range 40 {
+		got := r.report("brevo", "", strings.Repeat("x", 65<<10))
+		if got.status == 401 {
+			taken++
+		} else {
+			got.is(t, 413, "body-too-large")
+		}
+	}
+	if taken < 16 || taken > 30 {
+		t.Errorf("%d were taken", taken)
+	}
+	r.report("brevo", "Bearer brevo-0123456789abcdef", strings.Repeat("x", 60<<10)).is(t, 200, "")
+}

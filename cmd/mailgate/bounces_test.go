@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+const brevoToken = "brevo-token-0123456789"
+
+// bounced reports a hard bounce as Brevo does, with the field that the email had.
+func bounced(t testing.TB, url, email, field string) int {
+	t.Helper()
+	body := fmt.Sprintf(`{"event":"hard_bounce","email":%q,"X-Mailin-custom":%q}`, email, field)
+	return must.Get(newClient(t, url, "").ask("POST", "/hooks/brevo", body, http.Header{"Authorization": {"Bearer " + brevoToken}}))(t).Status
+}
+
+// A bounce of an email that another node sent suppresses its address at all nodes. While Redis is away the provider
+// is to repeat it; and after a change of the secret the emails that were sent before still count.
+func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_BREVO="+brevoToken)
+	one, other := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_BREVO="+brevoToken)), startServer(t, environ)
+	app, operator := newClient(t, one.URL, apiKey), newClient(t, one.URL, adminKey)
+	fields := map[string]string{}
+	for _, email := range []string{"a@example.com", "b@example.com"} {
+		app.mustSend(t, email, 200)
+		for _, mail := range relay.List() {
+			fields[mail.To[0]] = mail.Header.Get("X-Mailin-Custom")
+		}
+	}
+	if status := bounced(t, other.URL, "a@example.com", fields["a@example.com"]); status != 200 {
+		t.Fatalf("the bounce is %d", status)
+	}
+	servertest.Eventually(t, "the bounce at the first node", func() bool { return tries(t, app, "POST", "/send-code", bodyFor("a@example.com")) == 422 })
+	operator.must(t, "DELETE", "/admin/suppressions/a@example.com", "", 204)
+
+	redis.Kill()
+	if status := bounced(t, other.URL, "b@example.com", fields["b@example.com"]); status != 503 {
+		t.Errorf("in an outage a bounce is %d", status)
+	}
+	redis.Restart()
+	servertest.Eventually(t, "the repeat", func() bool { return bounced(t, other.URL, "b@example.com", fields["b@example.com"]) == 200 })
+	if status := bounced(t, other.URL, "a@example.com", fields["a@example.com"]); status != 200 {
+		t.Errorf("the repeat of an event that was applied is %d", status)
+	}
+	list := operator.get(t, "/admin/suppressions").Raw
+	if strings.Contains(list, "a@example.com") || !strings.Contains(list, `"b@example.com","reason":"hard-bounce"`) {
+		t.Errorf("the list is %s", list)
+	}
+
+	operator.must(t, "DELETE", "/admin/suppressions/b@example.com", "", 204)
+	app.mustSend(t, "c@example.com", 200)
+	field := relay.List()[len(relay.List())-1].Header.Get("X-Mailin-Custom")
+	other.stop(t, syscall.SIGTERM)
+	environ = append(environ, "MAILGATE_SECRET=another-"+secret)
+	other = startServer(t, environ)
+	bounced(t, other.URL, "c@example.com", field)
+	if list := operator.get(t, "/admin/suppressions").Raw; strings.Contains(list, "c@example.com") {
+		t.Errorf("under another secret the list is %s", list)
+	}
+	other.stop(t, syscall.SIGTERM)
+	environ = append(environ, "MAILGATE_FORMER_SECRETS=older-"+secret+" | all-"+secret)
+	other = startServer(t, environ)
+	bounced(t, other.URL, "c@example.com", field)
+	if list := operator.get(t, "/admin/suppressions").Raw; !strings.Contains(list, "c@example.com") {
+		t.Errorf("with the former secret the list is %s", list)
+	}
+	does(t, append(environ, "MAILGATE_PUBLIC_URL=https://mail.acme.example"), exitOK, "https://mail.acme.example/hooks/brevo\n", "check-config")
+}
+
+func TestConfig_BounceHooks_MistakesNamed(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{
+		"HOOK_SES=arn:aws:sqs:eu-west-1:123456789012:x": "MAILGATE_HOOK_SES: must be ARNs",
+		"HOOK_SENDGRID=MFkwEwYHKoZIzj0CAQY":             "MAILGATE_HOOK_SENDGRID: must be the verification key",
+		"HOOK_POSTMARK=user-without-a-password":         "MAILGATE_HOOK_POSTMARK: must be user:password",
+		"HOOK_RESEND=whsec_c2hvcnQgc2VjcmV0":            "MAILGATE_HOOK_RESEND: must be the signing secret",
+		"HOOK_MAILGUN=short":                            "MAILGATE_HOOK_MAILGUN: has fewer than 16",
+		"HOOK_UNPROVEN=true":                            "MAILGATE_HOOK_UNPROVEN: has no effect",
+		"FORMER_SECRETS=0123456789abcdef|short":         "MAILGATE_FORMER_SECRETS: has one of fewer than 16",
+	} {
+		for _, command := range []string{"serve", "check-config"} {
+			does(t, settingsFor("smtp://127.0.0.1:1?tls=none", inMemory, "MAILGATE_"+setting), exitMisusage, want, command)
+		}
+	}
+}

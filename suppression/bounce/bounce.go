@@ -1,0 +1,177 @@
+// Package bounce takes what email providers report about the emails that they were given: it proves that a
+// call is the provider's, reads its events into one form, and suppresses the recipient of an email that
+// mailgate sent.
+package bounce
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/proof"
+	"github.com/mailgate/mailgate/suppression"
+)
+
+// Kind is what happened to an email.
+type Kind string
+
+// The kinds.
+const (
+	Hard      Kind = "hard" // there is no such address
+	Soft      Kind = "soft"
+	Complaint Kind = "complaint"
+	Other     Kind = "other" // what is not known here, such as a delivery
+)
+
+// Kinds are all kinds.
+var Kinds = []Kind{Hard, Soft, Complaint, Other}
+
+var reasons = map[Kind]suppression.Reason{Hard: suppression.HardBounce, Complaint: suppression.Complaint}
+
+// Event is what a provider reports about one recipient.
+type Event struct {
+	Address string
+	Kind    Kind
+	Text    string // as it came; somewhere in it is the proof, if the provider returned it
+}
+
+// Outcome is what came of an Event.
+type Outcome string
+
+// The outcomes.
+const (
+	Applied  Outcome = "applied"  // the recipient is suppressed
+	Repeated Outcome = "repeated" // was so before, by the same event
+	Counted  Outcome = "counted"  // changes nothing
+	Unproven Outcome = "unproven" // is of no email that mailgate sent, or of one of several recipients
+)
+
+// Hook takes the calls of one provider.
+type Hook struct {
+	Name    string
+	Refused int // the status that ends the provider's retries of a call that is not genuine
+
+	source
+}
+
+// source is a provider. An error of genuine or read means that the call is to be repeated.
+type source struct {
+	genuine func(header func(string) string, body []byte, now time.Time) (bool, error)
+	read    func(ctx context.Context, body []byte) ([]Event, error)
+}
+
+// providers make a source of a setting.
+var providers = map[string]struct {
+	refused int
+	open    func(setting string, client *http.Client) (source, error)
+}{
+	"ses":      {http.StatusUnauthorized, openSES},
+	"sendgrid": {http.StatusUnauthorized, openSendGrid},
+	"mailgun":  {http.StatusNotAcceptable, openMailgun},
+	"postmark": {http.StatusForbidden, openPostmark},
+	"resend":   {http.StatusUnauthorized, openResend},
+	"brevo":    {http.StatusUnauthorized, openBrevo},
+}
+
+// New makes the hook of a provider with its setting. SES uses the client, which is that of the system if nil.
+// Errors do not repeat the setting.
+func New(name, setting string, client *http.Client) (*Hook, error) {
+	p := providers[name]
+	s, err := p.open(setting, client)
+	if err != nil {
+		return nil, err
+	}
+	return &Hook{name, p.refused, s}, nil
+}
+
+// Genuine reports whether a call is from the provider. It waits for nothing: an error means that it is not
+// known yet.
+func (h *Hook) Genuine(header func(string) string, body []byte, now time.Time) (bool, error) {
+	return h.genuine(header, body, now)
+}
+
+// Read returns the events of a genuine call, and answers a provider that asks whether the hook is wanted.
+func (h *Hook) Read(ctx context.Context, body []byte) ([]Event, error) { return h.read(ctx, body) }
+
+// Options are what a Receiver works with.
+type Options struct {
+	Suppressions *suppression.List
+	Proofs       *proof.Proofs
+	Records      keyed.Store // of the events that were applied
+	// WithoutProof has bounces applied that came without a proof, also those of other senders in the account.
+	WithoutProof bool
+	Now          func() int64
+}
+
+// Receiver applies events.
+type Receiver struct{ o Options }
+
+// NewReceiver makes a Receiver.
+func NewReceiver(o Options) *Receiver { return &Receiver{o} }
+
+// Apply suppresses the recipient of an event, if the event says so and is proved. An error is
+// throttle.ErrUnavailable: the event is to be repeated.
+func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, suppression.Entry, address.Address, error) {
+	var none suppression.Entry
+	if e.Kind == Other {
+		return Counted, none, address.Address{}, nil
+	}
+	to, err := address.Parse(e.Address, identity)
+	if err != nil {
+		return Unproven, none, to, nil
+	}
+	name, other := r.o.Proofs.Find(e.Text, to, r.o.Now())
+	if name == "" && (other || !r.o.WithoutProof) {
+		return Unproven, none, to, nil
+	}
+	reason, suppresses := reasons[e.Kind]
+	if !suppresses {
+		return Counted, none, to, nil
+	}
+	if name == "" {
+		sum := sha256.Sum256([]byte(to.Key() + " " + e.Text))
+		name = provider + " " + hex.EncodeToString(sum[:])
+	}
+	name += " " + string(e.Kind)
+	if before, err := r.note(ctx, name, false); err != nil || before {
+		return Repeated, none, to, err
+	}
+	entry, err := r.o.Suppressions.Add(ctx, to, reason, provider)
+	if err == nil {
+		_, err = r.note(ctx, name, true)
+	}
+	return Applied, entry, to, err
+}
+
+// recordLife is longer than the proof of an event, so that none is ever applied twice.
+const recordLife = proof.Life + 24*60*60*1000
+
+// note reports whether an event was applied before, and records that it is.
+func (r *Receiver) note(ctx context.Context, name string, applied bool) (before bool, err error) {
+	_, err = r.o.Records.Update(ctx, name, func(old []byte, now int64) ([]byte, int64) {
+		if before = len(old) > 0; applied {
+			old = []byte{1}
+		}
+		return old, now + recordLife // which a value that stays the same does not get
+	})
+	if err != nil {
+		err = fmt.Errorf("recording a bounce: %w", err)
+	}
+	return before, err
+}
+
+// kindOf looks for the first words of an event in a table, for the most of them that are known.
+func kindOf(table map[string]Kind, words ...string) Kind {
+	for n := len(words); n > 0; n-- {
+		if kind, known := table[strings.Join(words[:n], " ")]; known {
+			return kind
+		}
+	}
+	return Other
+}

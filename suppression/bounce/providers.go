@@ -1,0 +1,178 @@
+package bounce
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mailgate/mailgate/internal/webhook"
+)
+
+// unmarshal reads what a provider sent, which may repeat the octets of a server that refused the email.
+func unmarshal(text []byte, into any) bool {
+	return json.Unmarshal(text, into, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) == nil
+}
+
+// each makes an event of each object of a body, which is one or an array of them. What is of an unknown form
+// is an event of the kind Other.
+func each[T any](event func(T) Event) func(context.Context, []byte) ([]Event, error) {
+	return func(_ context.Context, body []byte) (events []Event, _ error) {
+		all := []jsontext.Value{body}
+		if array := []jsontext.Value(nil); unmarshal(body, &array) {
+			all = array
+		}
+		for _, one := range all {
+			var read T
+			e := Event{Kind: Other}
+			if unmarshal(one, &read) {
+				e = event(read)
+			}
+			e.Text = string(one)
+			events = append(events, e)
+		}
+		return events, nil
+	}
+}
+
+// authorized proves the origin by a header Authorization.
+func authorized(want string) func(func(string) string, []byte, time.Time) (bool, error) {
+	return func(header func(string) string, _ []byte, _ time.Time) (bool, error) {
+		return hmac.Equal([]byte(header("Authorization")), []byte(want)), nil
+	}
+}
+
+// openSendGrid takes the verification key, as SendGrid shows it.
+func openSendGrid(setting string, _ *http.Client) (source, error) {
+	der, _ := base64.StdEncoding.DecodeString(setting)
+	parsed, _ := x509.ParsePKIXPublicKey(der)
+	key, ok := parsed.(*ecdsa.PublicKey)
+	if !ok {
+		return source{}, errors.New("must be the verification key that SendGrid shows, which begins with MFkw")
+	}
+	kinds := map[string]Kind{"bounce": Hard, "bounce blocked": Soft, "bounce expired": Soft, "deferred": Soft, "spamreport": Complaint}
+	type event struct {
+		Email string `json:"email"`
+		Event string `json:"event"`
+		Type  string `json:"type"`
+	}
+	const header = "X-Twilio-Email-Event-Webhook-"
+	return source{
+		genuine: func(value func(string) string, body []byte, _ time.Time) (bool, error) {
+			signature, _ := base64.StdEncoding.DecodeString(value(header + "Signature"))
+			sum := sha256.New()
+			sum.Write([]byte(value(header + "Timestamp")))
+			sum.Write(body)
+			return ecdsa.VerifyASN1(key, sum.Sum(nil), signature), nil
+		},
+		read: each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event, e.Type)} }),
+	}, nil
+}
+
+// openMailgun takes the signing key of HTTP webhooks. It signs a token, and not the event.
+func openMailgun(setting string, _ *http.Client) (source, error) {
+	kinds := map[string]Kind{"failed": Soft, "failed permanent bounce": Hard, "failed permanent suppress-bounce": Hard, "complained": Complaint}
+	type event struct {
+		Data struct {
+			Event     string `json:"event"`
+			Severity  string `json:"severity"`
+			Reason    string `json:"reason"`
+			Recipient string `json:"recipient"`
+		} `json:"event-data"`
+	}
+	return source{
+		genuine: func(_ func(string) string, body []byte, _ time.Time) (bool, error) {
+			var call struct {
+				Signature struct {
+					Timestamp string `json:"timestamp"`
+					Token     string `json:"token"`
+					Signature string `json:"signature"`
+				} `json:"signature"`
+			}
+			if !unmarshal(body, &call) {
+				return false, nil
+			}
+			mac := hmac.New(sha256.New, []byte(setting))
+			mac.Write([]byte(call.Signature.Timestamp + call.Signature.Token)) // into a hash, which does not fail
+			shown, _ := hex.DecodeString(call.Signature.Signature)
+			return hmac.Equal(shown, mac.Sum(nil)), nil
+		},
+		read: each(func(e event) Event {
+			return Event{Address: e.Data.Recipient, Kind: kindOf(kinds, e.Data.Event, e.Data.Severity, e.Data.Reason)}
+		}),
+	}, nil
+}
+
+// openPostmark takes a user and a password, which Postmark sends.
+func openPostmark(setting string, _ *http.Client) (source, error) {
+	if user, password, _ := strings.Cut(setting, ":"); user == "" || len(password) < 16 {
+		return source{}, errors.New("must be user:password, with a password of at least 16 characters; make one: openssl rand -hex 16")
+	}
+	kinds := map[string]Kind{"Bounce": Soft, "Bounce HardBounce": Hard, "Bounce BadEmailAddress": Hard, "SpamComplaint": Complaint}
+	type event struct {
+		RecordType, Type, Email string
+	}
+	return source{
+		genuine: authorized("Basic " + base64.StdEncoding.EncodeToString([]byte(setting))),
+		read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.RecordType, e.Type)} }),
+	}, nil
+}
+
+// openBrevo takes the token that Brevo sends.
+func openBrevo(setting string, _ *http.Client) (source, error) {
+	kinds := map[string]Kind{"hard_bounce": Hard, "invalid_email": Hard, "soft_bounce": Soft, "deferred": Soft, "blocked": Soft, "error": Soft, "spam": Complaint}
+	type event struct {
+		Event string `json:"event"`
+		Email string `json:"email"`
+	}
+	return source{
+		genuine: authorized("Bearer " + setting),
+		read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event)} }),
+	}, nil
+}
+
+// openResend takes the signing secret. Resend does not say which of several recipients an event is about.
+func openResend(setting string, _ *http.Client) (source, error) {
+	encoded, prefixed := strings.CutPrefix(setting, "whsec_")
+	secret, err := base64.StdEncoding.DecodeString(encoded)
+	if !prefixed || err != nil || len(secret) < webhook.MinSecret {
+		return source{}, errors.New("must be the signing secret that Resend shows, whsec_ and base64")
+	}
+	kinds := map[string]Kind{"email.bounced": Soft, "email.bounced Permanent": Hard, "email.complained": Complaint, "email.delivery_delayed": Soft}
+	type event struct {
+		Type string `json:"type"`
+		Data struct {
+			To     []string `json:"to"`
+			Bounce struct {
+				Type string `json:"type"`
+			} `json:"bounce"`
+		} `json:"data"`
+	}
+	return source{
+		genuine: func(header func(string) string, body []byte, now time.Time) (bool, error) {
+			return webhook.Genuine([][]byte{secret}, header("svix-id"), header("svix-timestamp"), header("svix-signature"), body, now), nil
+		},
+		read: each(func(e event) Event {
+			read := Event{Kind: kindOf(kinds, e.Type, e.Data.Bounce.Type)}
+			if len(e.Data.To) == 1 {
+				read.Address = bare(e.Data.To[0])
+			}
+			return read
+		}),
+	}, nil
+}
+
+// bare returns an address without a name before it.
+func bare(text string) string {
+	return strings.TrimSuffix(text[strings.LastIndexByte(text, '<')+1:], ">")
+}

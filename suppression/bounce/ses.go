@@ -1,0 +1,236 @@
+package bounce
+
+import (
+	"context"
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha1" // of signature version 1, which is SNS's default
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// sns takes the notifications of SES, which Amazon SNS signs for any topic of any account.
+type sns struct {
+	topics []string
+	client *http.Client
+	fetch  *rate.Limiter // of certificates and confirmations, since anyone can repeat or forge a call
+
+	mu    sync.Mutex
+	certs map[string]*x509.Certificate // by URL; nil while one is being fetched
+}
+
+const (
+	snsPatience    = 5 * time.Second
+	maxCertificate = 64 << 10
+	maxCerts       = 64
+)
+
+var (
+	topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
+	certPath  = regexp.MustCompile(`^/SimpleNotificationService-[0-9a-f]{32}\.pem$`)
+
+	errCertificate = errors.New("the certificate of Amazon SNS is not known yet")
+)
+
+// openSES takes the ARNs of topics.
+func openSES(setting string, client *http.Client) (source, error) {
+	if client == nil {
+		client = &http.Client{}
+	}
+	own := *client
+	own.Timeout = snsPatience
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	s := &sns{client: &own, fetch: rate.NewLimiter(1, 4), certs: map[string]*x509.Certificate{}}
+	for one := range strings.SplitSeq(setting, ",") {
+		if one = strings.TrimSpace(one); !topicForm.MatchString(one) {
+			return source{}, errors.New("must be ARNs of topics of Amazon SNS, such as arn:aws:sns:eu-west-1:123456789012:bounces")
+		}
+		s.topics = append(s.topics, one)
+	}
+	return source{s.genuine, s.read}, nil
+}
+
+// envelope is a message of Amazon SNS.
+type envelope struct {
+	Type, MessageId, Token, TopicArn, Subject, Message, SubscribeURL, Timestamp string
+	SignatureVersion, Signature, SigningCertURL                                 string
+}
+
+// signed is what Amazon SNS signs of a message.
+func (e *envelope) signed() []byte {
+	pairs := []string{"Message", e.Message, "MessageId", e.MessageId}
+	if e.Type != "Notification" {
+		pairs = append(pairs, "SubscribeURL", e.SubscribeURL)
+	} else if e.Subject != "" {
+		pairs = append(pairs, "Subject", e.Subject)
+	}
+	pairs = append(pairs, "Timestamp", e.Timestamp)
+	if e.Type != "Notification" {
+		pairs = append(pairs, "Token", e.Token)
+	}
+	pairs = append(pairs, "TopicArn", e.TopicArn, "Type", e.Type)
+	return []byte(strings.Join(pairs, "\n") + "\n")
+}
+
+// atSNS reports whether a URL is one of Amazon SNS in the region of a topic, with nothing beside host, path and
+// query.
+func (e *envelope) atSNS(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	region := topicForm.FindStringSubmatch(e.TopicArn)
+	if err != nil || region == nil {
+		return nil, false
+	}
+	return u, u.Scheme == "https" && u.Host == "sns."+region[1]+".amazonaws.com" && u.User == nil && u.Fragment == ""
+}
+
+func (s *sns) genuine(_ func(string) string, body []byte, now time.Time) (bool, error) {
+	var e envelope
+	if !unmarshal(body, &e) || !slices.Contains(s.topics, e.TopicArn) {
+		return false, nil
+	}
+	at, ok := e.atSNS(e.SigningCertURL)
+	if !ok || !certPath.MatchString(at.Path) || at.RawQuery != "" {
+		return false, nil
+	}
+	certificate, err := s.certificate(at.String())
+	if err != nil {
+		return false, err
+	}
+	key, ok := certificate.PublicKey.(*rsa.PublicKey)
+	signature, _ := base64.StdEncoding.DecodeString(e.Signature)
+	if !ok || now.After(certificate.NotAfter) {
+		return false, nil
+	}
+	switch e.SignatureVersion {
+	case "1":
+		sum := sha1.Sum(e.signed())
+		return rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], signature) == nil, nil
+	case "2":
+		sum := sha256.Sum256(e.signed())
+		return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], signature) == nil, nil
+	}
+	return false, nil
+}
+
+// certificate returns one that is known, or has it fetched: the call is repeated soon.
+func (s *sns) certificate(at string) (*x509.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, begun := s.certs[at]
+	if known != nil {
+		return known, nil
+	}
+	if !begun && len(s.certs) < maxCerts && s.fetch.Allow() {
+		s.certs[at] = nil
+		go s.fetchCertificate(at)
+	}
+	return nil, throttle.Unavailable("checking a notification", errCertificate)
+}
+
+// fetchCertificate fetches one in the background. One that cannot be had is forgotten, and may be fetched again.
+func (s *sns) fetchCertificate(at string) {
+	text, err := s.get(context.Background(), at)
+	var certificate *x509.Certificate
+	if block, _ := pem.Decode(text); err == nil && block != nil {
+		certificate, _ = x509.ParseCertificate(block.Bytes)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.certs[at] = certificate; certificate == nil {
+		delete(s.certs, at)
+	}
+}
+
+func (s *sns) get(ctx context.Context, at string) ([]byte, error) {
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.client.Do(ask)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the status is %d", answer.StatusCode)
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, maxCertificate))
+}
+
+var sesKinds = map[string]Kind{"Bounce": Soft, "Bounce Permanent": Hard, "DeliveryDelay": Soft, "Complaint": Complaint, "Complaint not-spam": Other}
+
+// notification is what SES publishes, as a notification or as an event of a configuration set.
+type notification struct {
+	NotificationType string `json:"notificationType"`
+	EventType        string `json:"eventType"`
+	Bounce           struct {
+		Type       string      `json:"bounceType"`
+		Recipients []recipient `json:"bouncedRecipients"`
+	} `json:"bounce"`
+	Complaint struct {
+		Type       string      `json:"complaintFeedbackType"`
+		Recipients []recipient `json:"complainedRecipients"`
+	} `json:"complaint"`
+	DeliveryDelay struct {
+		Recipients []recipient `json:"delayedRecipients"`
+	} `json:"deliveryDelay"`
+}
+
+type recipient struct {
+	Address string `json:"emailAddress"`
+}
+
+// read returns the events of a notification, and confirms the subscription to a topic of the settings.
+func (s *sns) read(ctx context.Context, body []byte) ([]Event, error) {
+	var e envelope
+	_ = unmarshal(body, &e) // as when it was found genuine
+	if e.Type == "SubscriptionConfirmation" {
+		return nil, s.confirm(ctx, &e)
+	}
+	var n notification
+	if e.Type != "Notification" || !unmarshal([]byte(e.Message), &n) {
+		return []Event{{Kind: Other}}, nil
+	}
+	what := n.NotificationType + n.EventType // it has one of them
+	kind := kindOf(sesKinds, what, n.Bounce.Type+n.Complaint.Type)
+	all := slices.Concat(n.Bounce.Recipients, n.Complaint.Recipients, n.DeliveryDelay.Recipients)
+	if len(all) == 0 || kind == Complaint && len(all) > 1 { // any of them may have complained
+		all = []recipient{{}}
+	}
+	var events []Event
+	for _, one := range all {
+		events = append(events, Event{bare(one.Address), kind, e.Message})
+	}
+	return events, nil
+}
+
+func (s *sns) confirm(ctx context.Context, e *envelope) error {
+	at, ok := e.atSNS(e.SubscribeURL)
+	if !ok {
+		return nil
+	}
+	err := errCertificate
+	if s.fetch.Allow() {
+		_, err = s.get(ctx, at.String())
+	}
+	if err != nil {
+		return throttle.Unavailable("confirming a subscription", errors.New("Amazon SNS did not take the confirmation")) // the error has the token
+	}
+	return nil
+}

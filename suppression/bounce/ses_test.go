@@ -1,0 +1,272 @@
+package bounce_test
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/suppression/bounce"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const (
+	topic    = "arn:aws:sns:eu-west-1:123456789012:bounces"
+	certPath = "/SimpleNotificationService-9c6465fa7f48f5cacd23014631ec1136.pem"
+	certURL  = "https://sns.eu-west-1.amazonaws.com" + certPath
+	confirm  = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=" + topic + "&Token=2336412f37"
+)
+
+// amazon signs as Amazon SNS does, and answers for its hosts.
+type amazon struct {
+	*bounce.Hook
+	t   *testing.T
+	key *rsa.PrivateKey
+
+	mu    sync.Mutex
+	asked []string
+	files map[string]func(http.ResponseWriter)
+}
+
+func newAmazon(t *testing.T) *amazon {
+	a := &amazon{t: t, key: must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)}
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour)}
+	der := must.Get(x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key))(t)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	a.files = map[string]func(http.ResponseWriter){certPath: func(w http.ResponseWriter) { w.Write(certificate) }, "/": func(http.ResponseWriter) {}}
+	authority := servertest.NewAuthority(t)
+	hour := time.Hour.Milliseconds()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asked = append(a.asked, r.Host+r.URL.Path)
+		if file := a.files[r.URL.Path]; file != nil {
+			file(w)
+			return
+		}
+		w.WriteHeader(404)
+	}))
+	now := time.Now().UnixMilli()
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{authority.Certificate(now-hour, now+hour, "sns.eu-west-1.amazonaws.com", "evil.example")}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority.PEM())
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+	}}
+	a.Hook = must.Get(bounce.New("ses", topic+", arn:aws:sns:us-east-1:123456789012:other", client))(t)
+	return a
+}
+
+// requests are those that Amazon has got.
+func (a *amazon) requests() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
+// message is a signed one, as the documentation of Amazon SNS has it.
+func (a *amazon) message(version string, change func(map[string]string)) []byte {
+	m := map[string]string{
+		"Type": "Notification", "MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324", "TopicArn": topic, "Subject": "Amazon SES",
+		"Message": sesBounce, "Timestamp": "2026-11-20T12:00:00.000Z", "SignatureVersion": version, "SigningCertURL": certURL,
+		"UnsubscribeURL": "https://sns.eu-west-1.amazonaws.com/?Action=Unsubscribe",
+	}
+	if change != nil {
+		change(m)
+	}
+	names := []string{"Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"}
+	if m["Type"] != "Notification" {
+		names = []string{"Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
+	}
+	var text strings.Builder
+	for _, name := range names {
+		if value, there := m[name]; there {
+			text.WriteString(name + "\n" + value + "\n")
+		}
+	}
+	var signature []byte
+	if version == "1" {
+		sum := sha1.Sum([]byte(text.String()))
+		signature = must.Get(rsa.SignPKCS1v15(nil, a.key, crypto.SHA1, sum[:]))(a.t)
+	} else {
+		sum := sha256.Sum256([]byte(text.String()))
+		signature = must.Get(rsa.SignPKCS1v15(nil, a.key, crypto.SHA256, sum[:]))(a.t)
+	}
+	m["Signature"] = base64.StdEncoding.EncodeToString(signature)
+	return must.Get(json.Marshal(m))(a.t)
+}
+
+// known lets the certificate be fetched.
+func (a *amazon) known() {
+	a.t.Helper()
+	if _, err := a.Genuine(headers(), a.message("2", nil), at); !errors.Is(err, throttle.ErrUnavailable) {
+		a.t.Fatalf("before the certificate is known: %v", err)
+	}
+	servertest.Eventually(a.t, "the certificate", func() bool {
+		ok, err := a.Genuine(headers(), a.message("2", nil), at)
+		return ok && err == nil
+	})
+}
+
+// sesBounce is the documentation's example of a bounce with original headers.
+const sesBounce = `{"notificationType":"Bounce","bounce":{"bounceType":"Permanent","reportingMTA":"dns; email.example.com","bouncedRecipients":[{"emailAddress":"jane@example.com","status":"5.1.1","action":"failed","diagnosticCode":"smtp; 550 5.1.1 <jane@example.com>... User"},{"emailAddress":"Joe <joe@example.com>"}],"bounceSubType":"General","timestamp":"2016-01-27T14:59:38.237Z","feedbackId":"00000138111222aa-33322211-cccc-cccc-cccc-ddddaaaa068a-000000","remoteMtaIp":"127.0.2.0"},"mail":{"timestamp":"2016-01-27T14:59:38.237Z","source":"john@example.com","messageId":"00000138111222aa-33322211-cccc-cccc-cccc-ddddaaaa0680-000000","destination":["jane@example.com"],"headersTruncated":false,"headers":[{"name":"Message-ID","value":"custom-message-ID"}]}}`
+
+func TestSES_BothVersions_GenuineOnceFetched(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	a.known()
+	for name, c := range map[string]struct {
+		body []byte
+		want bool
+	}{
+		"version 1":         {a.message("1", nil), true},
+		"version 2":         {a.message("2", nil), true},
+		"without a subject": {a.message("2", func(m map[string]string) { delete(m, "Subject") }), true},
+		"the other version": {bytes.Replace(a.message("1", nil), []byte(`"SignatureVersion":"1"`), []byte(`"SignatureVersion":"2"`), 1), false},
+		"version 3":         {bytes.Replace(a.message("2", nil), []byte(`"SignatureVersion":"2"`), []byte(`"SignatureVersion":"3"`), 1), false},
+		"another text":      {bytes.Replace(a.message("2", nil), []byte("jane"), []byte("joan"), 1), false},
+		"another type":      {bytes.Replace(a.message("2", nil), []byte(`"Type":"Notification"`), []byte(`"Type":"SubscriptionConfirmation"`), 1), false},
+		"no JSON":           {[]byte("x"), false},
+		"nothing":           {[]byte("{}"), false},
+	} {
+		if ok, err := a.Genuine(headers(), c.body, at); ok != c.want || err != nil {
+			t.Errorf("%s: genuine is %t, %v", name, ok, err)
+		}
+	}
+	if ok, _ := a.Genuine(headers(), a.message("2", nil), at.Add(2*time.Hour)); ok {
+		t.Error("a certificate that has expired still counts")
+	}
+	if asked := a.requests(); !reflect.DeepEqual(asked, []string{"sns.eu-west-1.amazonaws.com" + certPath}) {
+		t.Errorf("the certificate is fetched once: %v", asked)
+	}
+}
+
+// Any AWS account can publish validly signed messages, and anyone can name a certificate.
+func TestSES_OtherTopicsAndCertificates_RefusedUnasked(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	for _, change := range []string{
+		"TopicArn arn:aws:sns:eu-west-1:999999999999:bounces", "TopicArn arn:aws:sns:us-east-1:123456789012:other",
+		"SigningCertURL https://evil.example" + certPath, "SigningCertURL https://sns.eu-west-1.amazonaws.com.evil.example" + certPath,
+		"SigningCertURL http://sns.eu-west-1.amazonaws.com" + certPath, "SigningCertURL https://x@sns.eu-west-1.amazonaws.com" + certPath,
+		"SigningCertURL https://sns.eu-west-1.amazonaws.com:8443" + certPath, "SigningCertURL https://sns.us-east-1.amazonaws.com" + certPath,
+		"SigningCertURL https://s3.eu-west-1.amazonaws.com" + certPath, "SigningCertURL " + certURL + "?x=1", "SigningCertURL " + certURL + "#x",
+		"SigningCertURL https://sns.eu-west-1.amazonaws.com/?Action=x", "SigningCertURL ", "SigningCertURL https:sns.eu-west-1.amazonaws.com" + certPath,
+	} {
+		field, value, _ := strings.Cut(change, " ")
+		if ok, err := a.Genuine(headers(), a.message("2", func(m map[string]string) { m[field] = value }), at); ok || err != nil {
+			t.Errorf("%s: genuine is %t, %v", change, ok, err)
+		}
+	}
+	if asked := a.requests(); len(asked) != 0 {
+		t.Errorf("asked %v", asked)
+	}
+	// A flood that names certificates which do not exist costs a few requests.
+	for i := range 1000 {
+		body := a.message2(fmt.Sprintf("https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-%032x.pem", i))
+		if ok, err := a.Genuine(headers(), body, at); ok || !errors.Is(err, throttle.ErrUnavailable) {
+			t.Fatalf("genuine is %t, %v", ok, err)
+		}
+	}
+	if asked := a.requests(); len(asked) > 10 {
+		t.Errorf("asked %d times", len(asked))
+	}
+}
+
+// message2 is a message that names a certificate, without the time to sign it.
+func (a *amazon) message2(at string) []byte {
+	return must.Get(json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": "x", "SignatureVersion": "2", "SigningCertURL": at, "Signature": "x"}))(a.t)
+}
+
+func TestSES_Confirmation_OnlyThere(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	a.known()
+	subscribe := func(at string) []byte {
+		return a.message("2", func(m map[string]string) {
+			m["Type"], m["Token"], m["SubscribeURL"], m["Message"] = "SubscriptionConfirmation", "2336412f37", at, "You have chosen to subscribe"
+			delete(m, "Subject")
+		})
+	}
+	read := func(at string) error {
+		body := subscribe(at)
+		if ok, err := a.Genuine(headers(), body, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); !ok || err != nil {
+			t.Fatalf("genuine is %t, %v", ok, err)
+		}
+		events, err := a.Read(t.Context(), body)
+		if len(events) != 0 {
+			t.Errorf("events %v", events)
+		}
+		return err
+	}
+	must.OK(t, read("https://evil.example/?Action=ConfirmSubscription"))
+	must.OK(t, read(confirm))
+	if asked := a.requests(); !reflect.DeepEqual(asked[1:], []string{"sns.eu-west-1.amazonaws.com/"}) {
+		t.Errorf("asked %v", asked)
+	}
+	a.mu.Lock()
+	a.files["/"] = func(w http.ResponseWriter) {
+		w.Header().Set("Location", "https://evil.example/")
+		w.WriteHeader(302)
+	}
+	a.mu.Unlock()
+	if err := read(confirm); !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(err.Error(), "2336412f37") {
+		t.Errorf("a redirect: %v", err)
+	}
+	if asked := a.requests(); len(asked) != 3 {
+		t.Errorf("a redirect is followed: %v", asked)
+	}
+}
+
+func TestSES_Read_KindAndRecipients(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	for message, want := range map[string][]read{
+		sesBounce: {{"jane@example.com", bounce.Hard}, {"joe@example.com", bounce.Hard}},
+		`{"eventType":"Bounce","bounce":{"bounceType":"Transient","bouncedRecipients":[{"emailAddress":"a@example.com"}]}}`:                           {{"a@example.com", bounce.Soft}},
+		`{"notificationType":"Complaint","complaint":{"complainedRecipients":[{"emailAddress":"a@example.com"}],"complaintFeedbackType":"abuse"}}`:    {{"a@example.com", bounce.Complaint}},
+		`{"notificationType":"Complaint","complaint":{"complainedRecipients":[{"emailAddress":"a@example.com"}],"complaintFeedbackType":"not-spam"}}`: {{"a@example.com", bounce.Other}},
+		`{"notificationType":"Complaint","complaint":{"complainedRecipients":[{"emailAddress":"a@example.com"},{"emailAddress":"b@example.com"}]}}`:   {{"", bounce.Complaint}},
+		`{"notificationType":"Delivery","delivery":{"recipients":["a@example.com"]}}`:                                                                 {{"", bounce.Other}},
+		`{"eventType":"DeliveryDelay","deliveryDelay":{"delayedRecipients":[{"emailAddress":"a@example.com"}]}}`:                                      {{"a@example.com", bounce.Soft}},
+		"Successfully validated SNS topic for Amazon SES event publishing.":                                                                           {{"", bounce.Other}},
+	} {
+		body := a.message("2", func(m map[string]string) { m["Message"] = message })
+		var got []read
+		for _, e := range must.Get(a.Read(t.Context(), body))(t) {
+			got = append(got, read{e.Address, e.Kind})
+			if e.Text != message && e.Kind != bounce.Other {
+				t.Errorf("its text is %s", e.Text)
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%.100s\n got %v\nwant %v", message, got, want)
+		}
+	}
+}
