@@ -42,11 +42,18 @@ func (s *Server) record(c *fiber.Ctx, r *request) {
 		return
 	}
 	s.metrics.durations.WithLabelValues(r.route).Observe(took.Seconds())
-	if log := s.with.Log.Handler(); log.Enabled(s.alive, r.level) {
+	log, kept := s.with.Log.Handler(), r.isKept()
+	logged := log.Enabled(s.alive, r.level)
+	if kept || logged {
 		r.describe(status, took)
+	}
+	if logged {
 		line := slog.NewRecord(now, r.level, "request", 0) // a Logger would look for the caller's line, which is not logged
 		line.AddAttrs(r.attrs...)
 		_ = log.Handle(s.alive, line) // as a Logger does
+	}
+	if kept {
+		s.keepRequest(r)
 	}
 }
 
@@ -62,11 +69,12 @@ func (r *request) describe(status int, took time.Duration) {
 	r.add("problem", r.problem)
 	r.add("key", r.key)
 	if !r.mailbox.IsZero() {
-		r.attrs = append(r.attrs, slog.Any("mailbox", r.mailbox)) // written as its hash
+		r.attrs = append(r.attrs, slog.String("mailbox", r.mailbox.Hash()))
 	}
 	if r.admission.Valid() {
 		r.add("id", r.admission.String())
 	}
+	r.add("outcome", r.outcome)
 	r.add("action", r.action)
 	r.add("subject", r.subject)
 	r.report.Rule = cmp.Or(r.report.Rule, r.counted.Name)

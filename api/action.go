@@ -80,19 +80,19 @@ func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
 		if key == "" {
 			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
 		}
-		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
+		s.metrics.acted(r, string(delivery.Storage), "")
 		return nil, err
 	}
 	rep := r.reports(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
 	if !v.Allowed {
 		r.admission = throttle.ID{}
-		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
+		s.metrics.acted(r, "denied", v.Limit)
 		return nil, denied(rep)
 	}
 	if !limiter.Algorithm.Exact() {
 		r.admission = idAt(v.At)
 	}
-	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
+	s.metrics.acted(r, "taken", "")
 	return reported{&actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, rep}, nil
 }
 
@@ -111,7 +111,7 @@ func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
 	r.admission = throttle.ID([]byte(body.ID))
 	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: timeIn(r.admission)})
 	if released {
-		s.metrics.actions.WithLabelValues(r.action, "released", "").Inc()
+		s.metrics.acted(r, "released", "")
 	}
 	return releaseAnswer{released}, err
 }

@@ -1,6 +1,9 @@
 package api
 
-import "log/slog"
+import (
+	"log/slog"
+	"slices"
+)
 
 // auditReady refuses an action of an operator that could not be recorded.
 func (s *Server) auditReady(r *request) error {
@@ -13,6 +16,14 @@ func (s *Server) auditReady(r *request) error {
 // audit records what an operator did, and from where. It also records what failed, since that may
 // have been done in part.
 func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
+	if err == nil {
+		r.outcome = what
+	}
+	for _, a := range about {
+		if slices.Contains([]string{"reason", "source", "cleared", "guesses_cleared"}, a.Key) { // the log line has the others
+			r.only = append(r.only, a)
+		}
+	}
 	attrs := append([]slog.Attr{
 		slog.String("request_id", r.id),
 		slog.String("key", r.key),

@@ -132,6 +132,7 @@ func (s *Server) readCall(r *request, hook Hook) (key string, emails []delivery.
 			end = email.By.Add(relayAnswer)
 		}
 		s.warnOfInside(r, *traits)
+		r.visitor = traits.Client
 	}
 	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
 	return key, emails, s.enter(r.c, r, systems)
@@ -166,8 +167,7 @@ func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery
 	if result, err := attempt.Send(email); err != nil {
 		came = s.told(r, s.notSent(r, email.Traits, err))
 	} else {
-		s.noteResult(r, &result)
-		s.metrics.sent(r, outcomeSent)
+		s.noteSent(r, &result)
 	}
 	if attempt.Answered() {
 		attempt.Finish(idempotency.Answer{Status: came.status, Body: []byte(came.words)})

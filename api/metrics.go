@@ -114,10 +114,26 @@ func (m *metrics) fromZero(door string) {
 // httpDoor names this one among those that count sends here.
 const httpDoor = "http"
 
-func (m *metrics) sent(r *request, outcome string) { m.count(r.door, outcome, "", "") }
+func (m *metrics) sent(r *request, outcome string) {
+	r.outcome = outcome
+	m.count(r.door, outcome, "", "")
+}
 
 func (m *metrics) denied(r *request, rule, limit string) {
-	m.count(r.door, string(delivery.Limited), rule, limit)
+	r.outcome = string(delivery.Limited)
+	m.count(r.door, r.outcome, rule, limit)
+}
+
+// checked counts a check of a code.
+func (m *metrics) checked(r *request, result string) {
+	r.outcome = result
+	m.codes.WithLabelValues(result).Inc()
+}
+
+// acted counts what came of an action.
+func (m *metrics) acted(r *request, outcome, limit string) {
+	r.outcome = outcome
+	m.actions.WithLabelValues(r.action, outcome, limit).Inc()
 }
 
 // count counts a send by what came of it. A denied one has the rule and the limit.

@@ -47,6 +47,9 @@ type request struct {
 	counted         rules.Rule    // that an operator asks about, or the limiter of the action alone
 	report          report.Report // of what was decided
 	problem         string        // the name of the answer's problem
+	outcome         string        // what the request came to, as in the metrics
+	visitor         netip.Addr    // that the caller sends for
+	only            []slog.Attr   // what operators are shown beside the log line
 	level           slog.Level
 	cause           error
 	replayed        bool // the answer is that to an earlier request
@@ -96,7 +99,8 @@ func (s *Server) finish(r *request) {
 	}
 	r.held.Leave()
 	clear(r.attrs)
-	*r = request{decided: r.decided, text: r.text[:0], attrs: r.attrs[:0]}
+	clear(r.only)
+	*r = request{decided: r.decided, text: r.text[:0], attrs: r.attrs[:0], only: r.only[:0]}
 	requests.Put(r)
 }
 

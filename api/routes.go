@@ -30,6 +30,8 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/admin/suppressions", handler(s, s.listSuppressions, operator)).Name("admin-suppressions")
 	app.Put("/admin/suppressions/:email", handler(s, s.suppress, operator, s.readMailbox, optionalBody)).Name("admin-suppress")
 	app.Delete("/admin/suppressions/:email", handler(s, s.unsuppress, operator, s.readMailbox)).Name("admin-unsuppress")
+	app.Get("/admin/requests", handler(s, s.listRequests, ofAddress(inspections), operator)).Name("admin-requests")
+	app.Get("/admin/requests/refused", handler(s, s.countRefused, operator)).Name("admin-refused")
 	app.Get("/admin/figures", handler(s, s.showFigures, operator)).Name("admin-figures")
 	app.Post("/admin/what-if", handler(s, s.tryTiers, inspections, operator)).Name("admin-what-if")
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -46,6 +47,7 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 	traits.Caller, traits.Template = r.callerName(), cmp.Or(b.Template, message.DefaultTemplate)
 	traits.Client, _ = netip.ParseAddr(text(b.ClientIP))
 	traits.Purpose = text(b.Purpose)
+	r.visitor = traits.Client
 	b.send = delivery.Send{
 		Rules: r.live.Rules, Composer: r.live.Composer, Purpose: text(b.Purpose), Traits: traits, Decided: r.decided,
 		Mail: message.Request{To: r.mailbox, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},
@@ -83,8 +85,7 @@ func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 	if err != nil {
 		return s.keep(r, attempt, nil, s.notSent(r, traits, err))
 	}
-	s.noteResult(r, &result)
-	s.metrics.sent(r, outcomeSent)
+	s.noteSent(r, &result)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn}
 	return s.keep(r, attempt, reported{answer, s.reportSend(r, traits, &result.Decision)}, nil)
 }
@@ -115,6 +116,9 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return err
 	}
 	s.noteResult(r, &e.Result)
+	if said, ok := errors.AsType[*relay.Error](err); ok && said.Reply != nil {
+		r.noteReply(said.Relay, *said.Reply)
+	}
 	if d := &e.Result.Decision; e.Kind == delivery.Limited {
 		s.metrics.denied(r, d.Rule, d.Verdict.Limit)
 		return denied(s.reportSend(r, traits, d))
@@ -132,6 +136,13 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	}
 	s.metrics.sent(r, string(e.Kind))
 	return p
+}
+
+// noteSent records and counts an email that a relay has accepted.
+func (s *Server) noteSent(r *request, result *delivery.Result) {
+	s.noteResult(r, result)
+	r.noteReply(result.Receipt.Relay, result.Receipt.Reply)
+	s.metrics.sent(r, outcomeSent)
 }
 
 // noteResult records for the log how far a send came, and logs and counts the shadow rules that would

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/recent"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/share"
 	"github.com/valyala/fasthttp"
@@ -42,6 +43,8 @@ type Server struct {
 	callers    map[string]*share.Caller // by the name of their key
 	operators  *share.Caller            // all of them
 	names      names
+	recent     recent.Log // requests, for operators
+	following  atomic.Int32
 
 	others []func(context.Context) error // see AlsoDrain
 	live   atomic.Pointer[Live]

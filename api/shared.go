@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 
 	"github.com/mailgate/mailgate/delivery"
@@ -18,6 +19,8 @@ type Shared struct {
 	WrongKey func(from netip.Addr) bool
 	// Count counts a send by what came of it; a denied one has the rule and the limit.
 	Count func(door, outcome, rule, limit string)
+	// Keep keeps for operators what a log line about a recipient says, and what is only for them.
+	Keep func(attrs []slog.Attr)
 	// Shadows logs and counts the shadow rules that would have refused an admitted send.
 	Shadows func(door, requestID string, to address.Address, d rules.Decision)
 }
@@ -26,7 +29,7 @@ type Shared struct {
 func (s *Server) Shared() Shared {
 	return Shared{
 		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count, WrongKey: s.wrongKey,
-		Shadows: s.noteShadows,
+		Shadows: s.noteShadows, Keep: func(attrs []slog.Attr) { s.recent.Add(s.with.Now(), attrs) },
 	}
 }
 

@@ -21,10 +21,10 @@ func (s *Server) verifyCode(r *request, body *verifyBody) (any, error) {
 	r.mailbox = body.Email.Address
 	outcome, err := s.delivery.Verify(r.ctx, r.mailbox, text(body.Purpose), *body.Code)
 	if err != nil {
-		s.metrics.codes.WithLabelValues("failed").Inc()
+		s.metrics.checked(r, "failed")
 		return nil, explain(err, "The code cannot be checked now. A guess may have been counted.")
 	}
-	s.metrics.codes.WithLabelValues(verifyResults[outcome.Result]).Inc()
+	s.metrics.checked(r, verifyResults[outcome.Result])
 	switch outcome.Result {
 	case verify.Correct:
 		return verifyAnswer{true}, nil

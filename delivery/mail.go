@@ -24,6 +24,7 @@ type Mail struct {
 	charges []*charge
 	left    bool // it may have left
 	stays   bool // a recipient stays charged for it
+	receipt relay.Receipt
 }
 
 // Mail begins an email whose recipients are charged within ctx.
@@ -91,15 +92,19 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 	if err := m.durable(waiting); err != nil {
 		return throttle.Unavailable("keeping what was charged", err)
 	}
-	return m.service.handOver(ctx, e, text, func() error {
+	m.receipt, err = m.service.handOver(ctx, e, text, func() error {
 		m.left = true
 		return nil
 	})
+	return err
 }
 
 // Stays reports, after HandOver, whether a recipient stays charged: the email left, may have, or was refused
 // for good.
 func (m *Mail) Stays() bool { return m.stays }
+
+// Receipt is what the relay said when it accepted the email.
+func (m *Mail) Receipt() relay.Receipt { return m.receipt }
 
 // Abandon refunds the recipients of an email that is not to leave. After HandOver it does nothing.
 func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }

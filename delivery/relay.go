@@ -34,16 +34,16 @@ func (s smtp) Begin(ctx context.Context, e relay.Envelope) (Transaction, error) 
 }
 
 // handOver gives an email to a relay. The email may leave once leaving has returned without an error.
-func (s *Service) handOver(ctx context.Context, e relay.Envelope, text []byte, leaving func() error) error {
+func (s *Service) handOver(ctx context.Context, e relay.Envelope, text []byte, leaving func() error) (said relay.Receipt, err error) {
 	began := time.Now()
 	tx, err := s.o.Relay.Begin(ctx, e)
 	if err == nil {
 		defer tx.Abort() // does nothing after Commit
 		if err := leaving(); err != nil {
-			return err
+			return said, err
 		}
-		_, err = tx.Commit(text)
+		said, err = tx.Commit(text)
 	}
 	s.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
-	return err
+	return said, err
 }

@@ -33,6 +33,7 @@ type Result struct {
 	MessageID string
 	ExpiresIn int64 // how long an issued code is valid, in milliseconds
 	Decision  rules.Decision
+	Receipt   relay.Receipt // of a Send
 }
 
 // Charge charges the email, for callers that charge several before they send one. The error is an *Error.
@@ -79,7 +80,8 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 		return throttle.Unavailable("keeping what was charged", err)
 	}
 	q.decided()
-	return a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}, By: q.By}, mail.Bytes, a.handOver)
+	result.Receipt, err = a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}, By: q.By}, mail.Bytes, a.handOver)
+	return err
 }
 
 func (q *Send) decided() {

@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // door names this one in logs and metrics.
@@ -30,6 +32,24 @@ type entry struct {
 	report  *report.Report  // of a refusal
 	outcome string
 	cause   error
+}
+
+// only is what operators are shown beside the log line: what each limit and the relay said.
+func (s *session) only(e entry) (attrs []slog.Attr) {
+	told := e.report
+	if d := e.result.Decision; told == nil && e.result.ID.Valid() {
+		of := report.Of(&d, "", func(string) string { return "" }, s.server.Now())
+		told = &of
+	}
+	if told != nil {
+		attrs = append(attrs, slog.String("said", told.Said()))
+	}
+	if refused, ok := errors.AsType[*relay.Error](e.cause); ok && refused.Reply != nil {
+		attrs = append(attrs, slog.String("relay", refused.Relay), slog.String("reply", refused.Reply.Masked(e.to)))
+	} else if e.outcome == sent {
+		attrs = append(attrs, slog.String("relay", s.mail.Receipt().Relay), slog.String("reply", s.mail.Receipt().Reply.Masked(e.to)))
+	}
+	return attrs
 }
 
 // log writes a line with the names that the line of a request over HTTP has, and counts what came of a
@@ -64,6 +84,9 @@ func (s *session) log(e entry) {
 		attrs = append(attrs, slog.String("cause", e.cause.Error()))
 	}
 	s.server.Log.LogAttrs(s.server.life, level, "submission", attrs...)
+	if !e.to.IsZero() {
+		s.server.Keep(append(attrs, s.only(e)...))
+	}
 	if !e.to.IsZero() && e.outcome != abandoned && e.outcome != repeated {
 		s.server.Count(door, e.outcome, of.Rule, of.Limit)
 	}

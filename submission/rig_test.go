@@ -49,6 +49,7 @@ type rig struct {
 	log          *logBuffer
 	mu           sync.Mutex
 	counts       map[string]int
+	kept         []string // what operators are shown
 	roots        *tls.Config
 	suppressions *suppression.List
 	ahead        atomic.Int64 // milliseconds that the clock of the records is ahead
@@ -142,6 +143,11 @@ func start(t testing.TB, with setup) *rig {
 		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 		Log: log, Now: now, Shadows: func(string, string, address.Address, rules.Decision) {}, WrongKey: func(netip.Addr) bool { return false },
+		Keep: func(attrs []slog.Attr) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.kept = append(r.kept, fmt.Sprint(attrs))
+		},
 		Count: func(_, outcome, rule, limit string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -45,6 +45,8 @@ type Options struct {
 	Now func() int64 // milliseconds since 1970
 	// Count counts a recipient by what came of it: "sent", or a delivery.Kind, with Limited the limit.
 	Count func(door, outcome, rule, limit string)
+	// Keep keeps for operators what is logged about a recipient, and what is only for them.
+	Keep func(attrs []slog.Attr)
 	// Shadows logs and counts the shadow rules that would have refused an admitted recipient.
 	Shadows func(door, id string, to address.Address, d rules.Decision)
 }

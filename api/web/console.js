@@ -4,6 +4,7 @@ import { busy } from "./busy.js";
 import { announce, ask, errorText, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { clearFigures, watchFigures } from "./console_figures.js";
 import { hideMailbox, lookUp, namedMailbox, unnameMailbox } from "./console_mailbox.js";
+import { clearRequests, watchRequests } from "./console_requests.js";
 import { hideTrial } from "./console_trial.js";
 import { handedOver } from "./handover.js";
 
@@ -14,6 +15,7 @@ function enter() {
   at("signed-in").hidden = false;
   at("sign-out").hidden = !isAskedFor;
   watchFigures();
+  watchRequests();
   openNamed();
 }
 
@@ -30,6 +32,7 @@ addEventListener("hashchange", openNamed);
 // leave forgets the key and everything shown with it.
 function leave(why = "") {
   clearFigures();
+  clearRequests();
   hideMailbox();
   hideTrial();
   forgetKey();

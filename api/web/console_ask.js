@@ -16,13 +16,36 @@ export const isAskedFor = document.querySelector("meta[name=mailgate-key]").cont
 // announce says something to screen readers.
 export const announce = (text) => { document.getElementById("announce").textContent = text; };
 
+const authorization = () => (key() === "" ? {} : { Authorization: `Bearer ${key()}` });
+
+// listen gives the events of a path to tell as they come, and none when the server says that it is there. In
+// the end it returns what ask would.
+export async function listen(path, signal, tell) {
+  try {
+    const response = await fetch(path, { headers: { ...authorization(), Accept: "text/event-stream" }, cache: "no-store", credentials: "omit", signal });
+    if (response.status !== 200) {
+      return { status: response.status, body: await response.json() };
+    }
+    let text = "";
+    for await (const part of chunks(response.body.pipeThrough(new TextDecoderStream()).getReader())) {
+      const events = (text + part).split("\n\n");
+      text = events.pop();
+      tell(events.filter((event) => event.startsWith("data: ")).map((event) => JSON.parse(event.slice(6))));
+    }
+  } catch { /* as when it ends */ }
+  return { status: 0, body: {} };
+}
+
+async function* chunks(reader) {
+  for (let one = await reader.read(); !one.done; one = await reader.read()) {
+    yield one.value;
+  }
+}
+
 // ask returns the status and the JSON that came back; status 0 where nothing did. A 401 ends the
 // session: the page forgets what it shows, and what was asked is out of date then.
 export async function ask(path, body) {
-  const headers = {};
-  if (key() !== "") {
-    headers.Authorization = `Bearer ${key()}`;
-  }
+  const headers = authorization();
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
   }

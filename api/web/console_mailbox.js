@@ -4,6 +4,7 @@ import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
 import { announce, ask, errorText } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
+import { findRequests } from "./console_requests.js";
 import { tableRow } from "./console_table.js";
 import { clock, count, moment, spoken } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
@@ -126,6 +127,7 @@ export async function lookUp(email) {
   showNote("");
   show(answer.body);
   nameMailbox(answer.body);
+  findRequests(answer.body);
   announce(spokenState(answer.body));
   at("found-title").focus();
   return true;

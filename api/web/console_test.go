@@ -270,3 +270,43 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	v.reads("sign-in-note", "This key is no longer valid.")
 	v.is(`[found.hidden, document.getElementById("look-note").textContent, document.getElementById("email").value].join()`, "true,,")
 }
+
+// Why did Alice not get her code: her requests are beside her mailbox, live, and found by what operators
+// know.
+func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t)
+	s.sendCode("alice@example.com")
+	s.post("/send-code", `{"email":"bob@example.com","client_ip":"203.0.113.7"}`)
+	s.post("/send-code", `{"email":"bob@example.com","client_ip":"203.0.113.7"}`)
+	v.signsIn(s)
+	v.reads("requests-pill", "live")
+	v.is(`document.querySelectorAll("#requests tr").length`, "3")
+	v.reads("most-refused", "Visitor203.0.113.71")
+	v.looksRight("console-requests", "#find-whose")
+
+	v.looksUp("alice@example.com")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
+	s.sendCode("alice@example.com") // shows by itself
+	v.reads("requests", "denied")
+	v.reads("requests", "mailbox: minute · wait 0:5")
+	v.enters("find-whose", "Bob+x@example.com")
+	v.reads("requests", "shop · http · 203.0.113.7")
+	v.enters("find-outcome", "sent")
+	v.reads("requests", "250 2.0.0 OK: queued")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
+	v.click("#requests button")
+	v.reads("found-title", "Bob+x@example.com")
+	v.click("#copy-curl")
+	v.isTrue(`/^(Copied\.|)$/.test(document.getElementById("announce").textContent) || document.getElementById("find-note").textContent.startsWith("curl -s")`)
+	v.enters("find-whose", "bob@")
+	v.reads("find-note", "Nothing is after the @.")
+	v.reads("requests-pill", "stopped")
+	v.enters("find-whose", "")
+	v.reads("requests-pill", "live")
+	if err := s.API.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	v.reads("requests-pill", "Disconnected")
+	v.complains("ERR_")
+}

@@ -391,6 +391,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See the last requests
+         * @description The last sends, refusals, checks of codes, actions and resets of this node, through every door, the newest first: up to 50,000 in 16 MB of
+         *     memory. Mailboxes are hashes, as in the log; `email` finds one by its address. With `Accept: text/event-stream` the answer goes on: an event
+         *     with each request that is there, the oldest first, and then with each that comes, up to 500 in a quarter of a second.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/requests/refused": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See who was refused most
+         * @description In the last hour, of the requests that this node still has: up to ten mailboxes, visitors and callers.
+         */
+        get: operations["countRefused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/figures": {
         parameters: {
             query?: never;
@@ -927,6 +969,82 @@ export interface components {
             /** Format: int64 */
             count: number;
         }[];
+        Requests: {
+            requests: components["schemas"]["Request"][];
+            /** @description Left out if none follow. */
+            before?: number;
+        };
+        /** @description Members that say nothing are left out. Other members may be added. */
+        Request: {
+            /** @description They count from 0 at the node's start. */
+            number: number;
+            /** Format: date-time */
+            at: string;
+            request_id?: string;
+            door: string;
+            /** @description Its name in the metrics. */
+            route?: string;
+            outcome: string;
+            /** @description Of HTTP or, at the SMTP door, of the reply. */
+            status?: number;
+            /** @description The enhanced status code of the SMTP door's reply. */
+            enhanced?: string;
+            /** @description The end of its type. */
+            problem?: string;
+            /** @description How long it took. */
+            ms?: number;
+            /** @description The network address of the client. */
+            from: string;
+            key?: string;
+            /** @description The `client_ip` that rules count by. */
+            visitor?: string;
+            /** @description A hash. */
+            mailbox?: string;
+            action?: string;
+            /** @description A hash. */
+            subject?: string;
+            id?: string;
+            rule?: string;
+            limit?: string;
+            /** Format: int64 */
+            wait_ms?: number;
+            /** Format: int64 */
+            delay_ms?: number;
+            /** @description What remained of each limit, and its wait. */
+            said?: string;
+            degraded?: boolean;
+            replayed?: boolean;
+            /** @description Host and port of the one that answered. */
+            relay?: string;
+            /** @description What the relay said, with … for addresses and, in a refusal, long numbers. */
+            reply?: string;
+            cause?: string;
+            reason?: string;
+            source?: string;
+            /** Format: int64 */
+            cleared?: number;
+            /** Format: int64 */
+            guesses_cleared?: number;
+        };
+        Refused: {
+            /** Format: date-time */
+            since: string;
+            mailboxes: {
+                name: string;
+                /** Format: int64 */
+                count: number;
+            }[];
+            visitors: {
+                name: string;
+                /** Format: int64 */
+                count: number;
+            }[];
+            keys: {
+                name: string;
+                /** Format: int64 */
+                count: number;
+            }[];
+        };
         Figures: {
             /** Format: date-time */
             server_time: string;
@@ -1972,6 +2090,78 @@ export interface operations {
             };
             422: components["responses"]["Invalid"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: {
+                /** @description An address. Aliases lead to the same mailbox. */
+                email?: string;
+                /** @description A mailbox by its hash. */
+                mailbox?: string;
+                /** @description As in the metrics: `sent`, `denied` and so on; of what an operator did the words of the audit log; else the name of the problem. */
+                outcome?: string;
+                /** @description The rule that the next one waits for. */
+                rule?: string;
+                /** @description The caller: the name of a key or a hook. */
+                key?: string;
+                /** @description `http`, `smtp`, `supabase` or `logto`. */
+                door?: string;
+                /** @description An IPv4 address, or an IPv6 network of 64 bits. */
+                visitor?: string;
+                /** @description An `X-Request-Id`. */
+                request_id?: string;
+                /** @description The `id` of a send. */
+                id?: string;
+                /** @description A time. */
+                since?: string;
+                /** @description A time that is no longer included. */
+                until?: string;
+                /** @description `before` of the last answer, for those that follow. */
+                before?: number;
+                /** @description How many. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Requests"];
+                    "text/event-stream": string;
+                };
+            };
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
+            default: components["responses"]["Other"];
+        };
+    };
+    countRefused: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refused"];
+                };
+            };
             default: components["responses"]["Other"];
         };
     };

@@ -34,6 +34,7 @@ type request struct {
 	url, method, path string
 	key, keySetting   string // the first key of that setting
 	body              any
+	accept            string // the media type of the answer, if not JSON
 }
 
 const maxAnswer = 1 << 20
@@ -42,6 +43,24 @@ const maxAnswer = 1 << 20
 func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	response, err := open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return readAnswer(r, response)
+}
+
+func readAnswer(r request, response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
+	}
+	return body, nil
+}
+
+// open sends a request and returns the answer, whose body the caller closes, if it is a 200 or a 204.
+func open(ctx context.Context, r request) (*http.Response, error) {
 	text, err := json.Marshal(r.body)
 	outgoing, bad := http.NewRequestWithContext(ctx, r.method, r.url+r.path, bytes.NewReader(text))
 	if err != nil || bad != nil {
@@ -50,6 +69,9 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	outgoing.Header.Set("Content-Type", "application/json")
 	if r.body == nil {
 		outgoing.Body, outgoing.ContentLength = nil, 0
+	}
+	if r.accept != "" {
+		outgoing.Header.Set("Accept", r.accept)
 	}
 	if r.key != "" {
 		outgoing.Header.Set("Authorization", "Bearer "+r.key)
@@ -64,13 +86,13 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 		}
 		return nil, fmt.Errorf("no server answers at %s: %w", r.url, err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
-	}
 	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNoContent {
-		return body, nil
+		return response, nil
+	}
+	defer response.Body.Close()
+	body, err := readAnswer(r, response)
+	if err != nil {
+		return nil, err
 	}
 	key := ""
 	switch {

@@ -152,7 +152,7 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 		{"check-config --locale=xx", whole, `--locale: template code: no "xx", the default locale`},
 		{"sevre", nil, `unexpected argument sevre, did you mean "serve"?`},
 		{"help sevre", nil, `unexpected argument sevre, did you mean "serve"?`},
-		{"sendmail", nil, "unexpected argument sendmail; commands: serve, dev, check-config, test-email, show, reset, suppress, unsuppress, suppressions, backup, restore, healthcheck, version"},
+		{"sendmail", nil, "unexpected argument sendmail; commands: serve, dev, check-config, test-email, show, reset, requests, suppress, unsuppress, suppressions, backup, restore, healthcheck, version"},
 		{"dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine only"},
 		{"dev --smtp-url=" + relay.URL(), nil, "--smtp-url: cannot be set for dev"},
 		{"dev --config=" + file, nil, "--config: cannot be set for dev"},

@@ -69,16 +69,7 @@ func (l requestLog) Handle(_ context.Context, record slog.Record) error {
 	line.String(slog.LevelKey, record.Level.String())
 	line.String(slog.MessageKey, record.Message)
 	for attr := range record.Attrs {
-		switch value := attr.Value.Resolve(); value.Kind() {
-		case slog.KindString:
-			line.String(attr.Key, value.String())
-		case slog.KindInt64:
-			line.Int(attr.Key, value.Int64())
-		case slog.KindFloat64:
-			line.Float(attr.Key, value.Float64())
-		default:
-			line.Any(attr.Key, value.Any())
-		}
+		line.Attr(attr)
 	}
 	_, err := l.to.Write(append(line.End(), '\n'))
 	return err

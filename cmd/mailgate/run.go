@@ -29,6 +29,7 @@ type commandLine struct {
 	TestEmail    testEmailCommand    `cmd:"" help:"Send one email through the relay."`
 	Show         showCommand         `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
 	Reset        resetCommand        `cmd:"" help:"Clear the sends of a mailbox, or the counts of a subject of a rule or action."`
+	Requests     requestsCommand     `cmd:"" help:"Print the last sends, refusals and checks of a running node."`
 	Suppress     suppressCommand     `cmd:"" help:"Send no email to an address, or to those of a CSV file."`
 	Unsuppress   unsuppressCommand   `cmd:"" help:"Remove an address from the suppression list."`
 	Suppressions suppressionsCommand `cmd:"" help:"Print the suppression list."`
@@ -128,12 +129,7 @@ func complain(stderr io.Writer, err error) int {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		fmt.Fprintln(stderr, "mailgate: "+strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) { // parts of it may come from a server
-				return ' '
-			}
-			return r
-		}, err.Error()))
+		fmt.Fprintln(stderr, "mailgate: "+uncontrolled(err.Error()))
 	}()
 	select {
 	case <-printed:
@@ -143,6 +139,16 @@ func complain(stderr io.Writer, err error) int {
 		return exitMisusage
 	}
 	return exitFailure
+}
+
+// uncontrolled returns a text of which parts may come from a server without control characters.
+func uncontrolled(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // version is set by the linker when a release is built.

@@ -101,7 +101,7 @@ type operatorBody struct {
 }
 
 func operatorRequest(c *config.Config, method, path string, body any) request {
-	return request{serverURL(c, ""), method, path, c.AdminKeys.First(), "MAILGATE_ADMIN_KEYS", body}
+	return request{url: serverURL(c, ""), method: method, path: path, key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: body}
 }
 
 // print asks a server, and prints the answer as JSON or as text.

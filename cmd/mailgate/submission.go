@@ -28,7 +28,7 @@ func (p *program) openDoor() error {
 		Delivery: shared.Delivery, Proofs: p.proofs, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
-		Count: shared.Count, Shadows: shared.Shadows,
+		Count: shared.Count, Keep: shared.Keep, Shadows: shared.Shadows,
 	})
 	p.server.AlsoDrain(p.door.Shutdown)
 	return p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

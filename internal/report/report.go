@@ -114,8 +114,8 @@ func (r *Report) appendWait(o *wire.Object) {
 	o.StringOrNull("rule", r.Rule)
 	o.StringOrNull("limit", r.Limit)
 	o.Int("wait_ms", r.Wait)
-	o.String("retry_at", wire.Time(r.RetryAt))
-	o.String("server_time", wire.Time(r.Now))
+	o.Time("retry_at", r.RetryAt)
+	o.Time("server_time", r.Now)
 }
 
 // Remaining returns an object with the wait alone.
@@ -151,6 +151,26 @@ func (r *Report) Words() string {
 // SMTP returns the line of a reply that refuses; the id finds it in the log.
 func (r *Report) SMTP(id string) string {
 	return fmt.Sprintf("limit %q of %s reached; next email in %d ms (%d s) [%s]", r.Limit, r.whose, r.Wait, wire.Seconds(r.Wait), id)
+}
+
+// Said returns what each limit said, the mailbox's first: what remains, and the wait if there is one.
+func (r *Report) Said() string {
+	var text [128]byte
+	said := text[:0]
+	for _, all := range []Limits{r.Limits, r.others} {
+		for i := range all {
+			if len(said) > 0 {
+				said = append(said, ", "...)
+			}
+			said = append(append(said, all[i].Name...), ' ')
+			said = append(strconv.AppendInt(said, int64(all[i].Remaining), 10), " of "...)
+			said = append(strconv.AppendInt(said, int64(all[i].Max), 10), " left"...)
+			if all[i].Wait > 0 {
+				said = append(strconv.AppendInt(append(said, ", wait "...), all[i].Wait, 10), " ms"...)
+			}
+		}
+	}
+	return string(said)
 }
 
 // AppendAttrs adds what a log line says of the report.

@@ -20,7 +20,9 @@ func Encode(value any) []byte {
 var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Time formats a time to the millisecond, in UTC.
-func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format(timeFormat) }
+
+const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // Seconds converts milliseconds to whole seconds for a header, rounded up so that a client that
 // waits is admitted.

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -28,6 +30,12 @@ func (o *Object) Float(name string, value float64) {
 	*o = strconv.AppendFloat(*o, value, 'f', -1, 64)
 }
 
+// Time adds a member that is a time, as the function Time formats it.
+func (o *Object) Time(name string, ms int64) {
+	o.name(name)
+	*o = append(time.UnixMilli(ms).UTC().AppendFormat(append(*o, '"'), timeFormat), '"')
+}
+
 // Any adds a member that Encode writes.
 func (o *Object) Any(name string, value any) { o.Raw(name, Encode(value)) }
 
@@ -45,6 +53,22 @@ func (o *Object) StringOrNull(name, value string) {
 	}
 	o.name(name)
 	*o = append(*o, "null"...)
+}
+
+// Attr adds a member for an attribute of a log line.
+func (o *Object) Attr(a slog.Attr) {
+	switch value := a.Value.Resolve(); value.Kind() {
+	case slog.KindString:
+		o.String(a.Key, value.String())
+	case slog.KindInt64:
+		o.Int(a.Key, value.Int64())
+	case slog.KindFloat64:
+		o.Float(a.Key, value.Float64())
+	case slog.KindBool:
+		o.Bool(a.Key, value.Bool())
+	default:
+		o.Any(a.Key, value.Any())
+	}
 }
 
 // Raw adds a member that is JSON already.

@@ -3,7 +3,9 @@ package relay
 import (
 	"errors"
 	"log/slog"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/address"
@@ -71,6 +73,34 @@ func (r Reply) String() string {
 
 // LogValue keeps the relay's text out of logs.
 func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// private matches words with an address, and numbers that may be a code.
+var private = regexp.MustCompile(`\S*@\S*|\d{4,}`)
+
+// Masked returns the whole reply for operators, with … for each address and, as a filter may quote the text
+// of what it refuses, for long numbers of a refusal.
+func (r Reply) Masked(to address.Address) string {
+	text := r.Message
+	if r.Code >= 400 || strings.Contains(text, "@") {
+		text = private.ReplaceAllString(text, "…")
+	}
+	if local, _, _ := strings.Cut(to.String(), "@"); len(local) > 2 {
+		for at := indexFold(text, local); at >= 0; at = indexFold(text, local) {
+			text = text[:at] + "…" + text[at+len(local):]
+		}
+	}
+	return r.String() + " " + text
+}
+
+// indexFold is strings.Index for a text of ASCII, in upper or lower case.
+func indexFold(text, part string) int {
+	for at := range len(text) - len(part) + 1 {
+		if strings.EqualFold(text[at:at+len(part)], part) {
+			return at
+		}
+	}
+	return -1
+}
 
 // Receipt says that a relay took responsibility for an email.
 type Receipt struct {

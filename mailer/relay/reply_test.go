@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 func TestReply_EachForm_ReadOrRefused(t *testing.T) {
@@ -108,6 +111,21 @@ func FuzzReply(f *testing.F) {
 }
 
 // What a relay says of us, or of itself, is not the recipient's fault.
+// Operators see what the relay said, but no address and no code that a filter quotes.
+func TestMasked_EachReply_HasNoAddressAndNoCode(t *testing.T) {
+	to := must.Get(address.Parse("Alice.B@example.com", address.Identity{}))(t)
+	for want, r := range map[string]Reply{
+		"250 2.0.0 Ok: queued as 4B2A1C0001":              {250, "2.0.0", "Ok: queued as 4B2A1C0001"},
+		"250 to … queued":                                 {250, "", "to <bob@example.com>: queued"},
+		"550 5.1.1 … user … unknown, …":                   {550, "5.1.1", "<ALICE.B@example.com> user alice.b unknown, alice.B"},
+		"554 5.7.1 spam: Your code is …, … see http://a/b": {554, "5.7.1", "spam: Your code is 482913, 0048 see http://a/b"},
+	} {
+		if got := r.Masked(to); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestReply_5xx_OutcomeByProvider(t *testing.T) {
 	for text, want := range map[string]Outcome{
 		"5.7.1 Relay access denied":                Unavailable,

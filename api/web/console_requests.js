@@ -1,0 +1,163 @@
+// What the node did last, as it happens.
+
+import { announce, ask, errorText, listen } from "./console_ask.js";
+import { tableRow } from "./console_table.js";
+import { clock, moment } from "./lengths.js";
+
+const at = (id) => document.getElementById(id);
+const most = 100; // rows
+const retry = 2000; // milliseconds until it connects again
+const silence = 15_000; // the server says something every five seconds
+const countEvery = 10_000;
+let watch = new AbortController();
+let timer = 0;
+let heard = 0;
+const known = new Map(); // the addresses that were typed, by hash
+
+at("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  watchRequests();
+});
+at("copy-curl").addEventListener("click", async () => {
+  const text = `curl -s '${new URL(path(), location)}' -H "Authorization: Bearer $ADMIN"`;
+  await navigator.clipboard.writeText(text).then(() => announce("Copied."), () => showNote(text));
+});
+
+// findRequests shows the requests of a mailbox that was looked up.
+export function findRequests({ mailbox, email }) {
+  known.set(mailbox, email);
+  find(mailbox);
+}
+
+function find(mailbox) {
+  if (at("find-whose").value !== mailbox) {
+    at("find-whose").value = mailbox;
+    watchRequests();
+  }
+}
+
+// path is what the form asks for.
+function path() {
+  const query = new URLSearchParams();
+  const set = (name, text) => text !== "" && query.set(name, text);
+  const whose = at("find-whose").value.trim();
+  set(whose.includes("@") ? "email" : /^[0-9a-f]{10}$/.test(whose) ? "mailbox" : "visitor", whose);
+  for (const name of ["outcome", "rule", "key", "door"]) {
+    set(name, at(`find-${name}`).value.trim());
+  }
+  const minutes = Number(at("find-minutes").value);
+  set("since", minutes > 0 ? new Date(Date.now() - minutes * 60_000).toISOString() : "");
+  return `/admin/requests${query.size === 0 ? "" : "?"}${query}`;
+}
+
+// watchRequests shows what the form asks for until clearRequests.
+export function watchRequests() {
+  stop();
+  at("requests").replaceChildren();
+  showNote("");
+  watch = new AbortController();
+  connect(watch, path());
+  countRefused(watch);
+}
+
+// clearRequests stops, and leaves nothing in the page for who opens it next.
+export function clearRequests() {
+  stop();
+  at("find").reset();
+  known.clear();
+  for (const id of ["requests", "most-refused", "requests-pill"]) {
+    at(id).replaceChildren();
+  }
+  showNote("");
+}
+
+function stop() {
+  watch.abort();
+  clearInterval(timer);
+}
+
+async function connect(mine, what) {
+  const attempt = new AbortController();
+  mine.signal.addEventListener("abort", () => attempt.abort());
+  let fresh = true;
+  heard = Date.now();
+  clearInterval(timer);
+  timer = setInterval(() => Date.now() - heard > silence && attempt.abort(), 1000);
+  const answer = await listen(what, attempt.signal, (requests) => {
+    if (fresh) {
+      fresh = false;
+      at("requests").replaceChildren();
+    }
+    heard = Date.now();
+    pill("good", "live");
+    at("requests").prepend(...requests.map(row).reverse());
+    while (at("requests").children.length > most) {
+      at("requests").lastElementChild.remove();
+    }
+  });
+  if (mine !== watch || mine.signal.aborted) {
+    return;
+  }
+  if (answer.status === 422) {
+    pill("bad", "stopped");
+    showNote(errorText(answer));
+    return;
+  }
+  pill("bad", "Disconnected, retrying");
+  setTimeout(() => mine === watch && !mine.signal.aborted && connect(mine, what), retry);
+}
+
+function pill(kind, text) {
+  if (at("requests-pill").textContent !== text) {
+    at("requests-pill").textContent = text;
+    at("requests-pill").className = `pill ${kind}`;
+  }
+}
+
+function showNote(text) {
+  at("find-note").textContent = text;
+}
+
+const seconds = (ms) => (ms > 0 ? `wait ${clock(ms)}` : "");
+
+function row(one) {
+  const refused = one.outcome !== "sent" && one.rule !== undefined; // else it is what the next one waits for
+  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.said].filter(Boolean).join(" · ");
+  const line = tableRow([moment(Date.parse(one.at)), one.outcome, "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? ""],
+    ["", "", "", "", "", "code-text"]);
+  if (one.mailbox) {
+    line.children[2].append(opener(one.mailbox));
+  }
+  return line;
+}
+
+// opener opens a mailbox whose address was typed, and else shows the requests of its hash.
+function opener(mailbox) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "plain code-text";
+  button.textContent = mailbox;
+  button.addEventListener("click", () => {
+    const typed = at("find-whose").value.trim();
+    const email = typed.includes("@") ? typed : known.get(mailbox);
+    if (email === undefined) {
+      find(mailbox);
+    } else {
+      location.hash = `email=${encodeURIComponent(email)}`;
+    }
+  });
+  return button;
+}
+
+async function countRefused(mine) {
+  const answer = document.hidden ? undefined : await ask("/admin/requests/refused");
+  if (mine !== watch || mine.signal.aborted) {
+    return;
+  }
+  if (answer?.status === 200) {
+    const of = (who, list) => list.map((one) => tableRow([who, one.name, one.count.toLocaleString()], ["", "code-text", "count"]));
+    const rows = [...of("Mailbox", answer.body.mailboxes), ...of("Visitor", answer.body.visitors), ...of("Caller", answer.body.keys)];
+    at("most-refused").replaceChildren(...(rows.length === 0 ? [tableRow(["nobody", "", "0"], ["", "", "count"])] : rows));
+  }
+  setTimeout(() => mine === watch && !mine.signal.aborted && countRefused(mine), countEvery);
+}

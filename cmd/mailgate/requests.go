@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+)
+
+type requestsCommand struct {
+	Email   string        `arg:"" optional:"" help:"Mailbox."`
+	Mailbox string        `placeholder:"HASH" help:"A mailbox by its hash in the log."`
+	Outcome string        `placeholder:"NAME" help:"sent, denied, suppressed, rejected, unavailable, incorrect, \"mailbox reset\" and so on."`
+	Rule    string        `placeholder:"NAME" help:"The rule that has to be waited for."`
+	Key     string        `placeholder:"NAME" help:"The caller: the name of its key, or its hook."`
+	Door    string        `placeholder:"NAME" help:"http, smtp, supabase or logto."`
+	Visitor string        `placeholder:"ADDRESS" help:"The visitor that a caller named; of IPv6 the network, as 2001:db8::/64."`
+	Since   time.Duration `placeholder:"1h" help:"Only those of so long ago at most."`
+	Limit   int           `default:"100" help:"How many at most, up to 500."`
+	Follow  bool          `short:"f" help:"Print those that come, too, until it is interrupted."`
+	JSON    bool          `help:"Print each as JSON, one a line."`
+}
+
+func (requestsCommand) Help() string {
+	return `Prints the last sends, refusals, checks of codes, and actions of operators of one node, the newest at the end: what each came to, which limit has to be waited for, and what the relay said. A node keeps up to 50,000 in 16 MB of memory, until it stops. Mailboxes are hashes, as in the log.
+
+	mailgate requests alice@example.com
+	mailgate requests --outcome denied --since 1h --follow` + whichServer
+}
+
+func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) error {
+	query := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	for name, value := range map[string]string{"email": q.Email, "mailbox": q.Mailbox, "outcome": q.Outcome, "rule": q.Rule, "key": q.Key, "door": q.Door, "visitor": q.Visitor} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Since > 0 {
+		query.Set("since", time.Now().Add(-q.Since).UTC().Format(time.RFC3339))
+	}
+	print := func(text []byte) error {
+		line := string(text)
+		if !q.JSON {
+			var one keptRequest
+			if err := json.Unmarshal(text, &one); err != nil {
+				return fmt.Errorf("the answer is not mailgate's: %w", err)
+			}
+			line = one.line()
+		}
+		_, err := fmt.Fprintln(to.out, line)
+		return err
+	}
+	r := operatorRequest(c, http.MethodGet, "/admin/requests?"+query.Encode(), nil)
+	if q.Follow {
+		return follow(ctx, r, print)
+	}
+	body, err := ask(ctx, r, requestPatience)
+	if err != nil {
+		return err
+	}
+	var answer struct{ Requests []json.RawMessage }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("the answer is not mailgate's: %w", err)
+	}
+	for _, text := range slices.Backward(answer.Requests) {
+		if err := print(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow prints the events of a server as they come.
+func follow(ctx context.Context, r request, print func([]byte) error) error {
+	r.accept = "text/event-stream"
+	response, err := open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if text, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+			if err := print(text); err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("%s ended the connection: %w", r.url, cmp.Or(lines.Err(), errors.New("it shuts down")))
+}
+
+// keptRequest is what the command prints of one.
+type keptRequest struct {
+	At                                                                                      time.Time
+	Outcome, Door, Route, Mailbox, Action, Key, Rule, Limit, Said, Reply, Cause, Reason, ID string
+	RequestID                                                                               string `json:"request_id"`
+	Wait                                                                                    int64  `json:"wait_ms"`
+}
+
+// line formats it for people.
+func (k keptRequest) line() string {
+	why := []string{}
+	if k.Wait > 0 && k.Outcome != "sent" { // else it is the wait of the next one
+		why = append(why, k.Rule+"."+k.Limit+" for "+seconds(k.Wait))
+	}
+	for _, text := range []string{k.Reply, k.Cause, k.Reason} {
+		if text != "" {
+			why = append(why, text)
+		}
+	}
+	id := cmp.Or(k.ID, k.RequestID)
+	return uncontrolled(fmt.Sprintf("%s  %-14s %-8s %-10s %-10s [%s]  %s", k.At.Local().Format("15:04:05.000"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
+}

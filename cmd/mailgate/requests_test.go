@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+// An operator finds in one step why there was no code, through whichever door it was asked for, also in
+// what comes while they watch.
+func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"))
+	app, environ := newClient(t, server.URL, apiKey), operatorOf(server.URL)
+	sent := app.mustSend(t, "alice@example.com", 200)
+	if err := submit(server.awaitLine(t, "serving", "smtp_address")); err == nil || !strings.Contains(err.Error(), `of this mailbox reached`) {
+		t.Fatalf("at the SMTP door: %v", err)
+	}
+	printed := does(t, environ, exitOK, "mailbox.minute for ", "requests", "Alice+x@example.com")
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "sent           http     8555ce41e4 app        ["+sent.Body.ID.(string)+"]  250 2.0.0") || !strings.Contains(lines[1], "denied         smtp     8555ce41e4") {
+		t.Errorf("printed\n%s", printed)
+	}
+	does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m")
+	if none := does(t, environ, exitOK, "", "requests", "--key", "other"); none != "" {
+		t.Errorf("printed\n%s", none)
+	}
+	does(t, environ, exitFailure, "limit must be a number from 1 to 500.", "requests", "--limit=501")
+	does(t, environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)", "requests", "--follow")
+
+	watching := launch(t, nil, environ, "requests", "--follow", "--outcome=denied")
+	watching.prints(t, "denied         smtp")
+	app.mustSend(t, "alice@example.com", 429)
+	watching.prints(t, "denied         http")
+	if status := server.stop(t, syscall.SIGTERM); status != exitOK {
+		t.Errorf("the server exits with %d while its requests are followed", status)
+	}
+	if status := watching.end(t); status != exitFailure {
+		t.Errorf("status %d, though the server is gone", status)
+	}
+}
+
+// prints waits until a command has printed a text.
+func (p *process) prints(t testing.TB, text string) {
+	t.Helper()
+	servertest.Eventually(t, text, func() bool { return strings.Contains(p.log.String(), text) })
+}
