@@ -44,11 +44,11 @@ func TestLog_Flood_IsBounded(t *testing.T) {
 		least int
 	}{
 		"small":    {func(i int) []slog.Attr { return []slog.Attr{slog.Int("i", i)} }, 45_000},
-		"requests": {request, 35_000},
+		"requests": {request, 30_000},
 		"large":    {func(i int) []slog.Attr { return append(large[:len(large):len(large)], slog.Int("i", i)) }, 300},
 	} {
 		var l Log
-		added := min(110_000, 10*tt.least)
+		added := min(56_000, 10*tt.least)
 		for i := range added {
 			l.Add(noon+int64(i), tt.attrs(i))
 			if i%9973 == 0 || i == added-1 {
