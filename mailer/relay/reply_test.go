@@ -115,9 +115,9 @@ func FuzzReply(f *testing.F) {
 func TestMasked_EachReply_HasNoAddressAndNoCode(t *testing.T) {
 	to := must.Get(address.Parse("Alice.B@example.com", address.Identity{}))(t)
 	for want, r := range map[string]Reply{
-		"250 2.0.0 Ok: queued as 4B2A1C0001":              {250, "2.0.0", "Ok: queued as 4B2A1C0001"},
-		"250 to … queued":                                 {250, "", "to <bob@example.com>: queued"},
-		"550 5.1.1 … user … unknown, …":                   {550, "5.1.1", "<ALICE.B@example.com> user alice.b unknown, alice.B"},
+		"250 2.0.0 Ok: queued as 4B2A1C0001":               {250, "2.0.0", "Ok: queued as 4B2A1C0001"},
+		"250 to … queued":                                  {250, "", "to <bob@example.com>: queued"},
+		"550 5.1.1 … user … unknown, …":                    {550, "5.1.1", "<ALICE.B@example.com> user alice.b unknown, alice.B"},
 		"554 5.7.1 spam: Your code is …, … see http://a/b": {554, "5.7.1", "spam: Your code is 482913, 0048 see http://a/b"},
 	} {
 		if got := r.Masked(to); got != want {
