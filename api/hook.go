@@ -186,7 +186,7 @@ func (s *Server) told(r *request, err error) called {
 		return accepted
 	case p.kind == quotaExceeded:
 		return called{status, p.report.Words()}
-	case p.kind == recipientRejected, p.kind == recipientSuppressed:
+	case p.kind == recipientRejected, p.kind == recipientSuppressed, p.kind == recipientDenied:
 		return called{status, "This address does not accept the email."}
 	case status < fiber.StatusInternalServerError:
 		return called{status, cmp.Or(p.detail, p.kind.detail)}

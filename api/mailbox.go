@@ -10,6 +10,7 @@ import (
 
 type mailboxAnswer struct {
 	Email      string      `json:"email"`
+	Denied     string      `json:"denied,omitempty"` // the rule that denies it
 	Suppressed *suppressed `json:"suppressed,omitempty"`
 }
 
@@ -74,7 +75,7 @@ func (s *Server) peek(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := mailboxAnswer{Email: r.mailbox.String()}
+	answer := mailboxAnswer{Email: r.mailbox.String(), Denied: decision.Denied}
 	if found, err := s.with.Suppressions.Find(r.mailbox); err != nil {
 		return nil, err
 	} else if len(found) > 0 {
@@ -90,7 +91,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	history, err := r.live.Rules.Mailbox().History(r.ctx, mailbox.Key())
+	history, err := r.live.Rules.Mailbox(sendTo(mailbox)).History(r.ctx, mailbox.Key())
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	for i, e := range found {
 		suppressions[i] = *suppressedBy(e)
 	}
-	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String()}, suppressions, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, suppressions, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
 	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 

@@ -136,7 +136,8 @@ func (m *metrics) acted(r *request, outcome, limit string) {
 	m.actions.WithLabelValues(r.action, outcome, limit).Inc()
 }
 
-// count counts a send by what came of it. A denied one has the rule and the limit.
+// count counts a send by what came of it. One that a limit refused has the rule and the limit, and one that is
+// denied for good the rule.
 func (m *metrics) count(door, outcome, rule, limit string) {
 	m.sends.WithLabelValues(door, outcome, rule, limit).Inc()
 	switch outcome {

@@ -46,6 +46,7 @@ var (
 	keyInFlight         = &kind{409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."}
 	recipientRejected   = &kind{422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."}
 	recipientSuppressed = &kind{422, "recipient-suppressed", "Recipient suppressed", "This address is on the suppression list. Nothing was sent or charged."}
+	recipientDenied     = &kind{422, "recipient-denied", "Recipient denied", "A rule of the operator denies this email, whatever the limits. Nothing was sent or charged. Do not retry."}
 	relayUnavailable    = &kind{503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."}
 	deliveryUnknown     = &kind{504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."}
 	storeUnavailable    = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written now. Try again shortly."}
@@ -67,6 +68,7 @@ type problem struct {
 	id          throttle.ID    // of what was charged
 	guessesLeft int            // of codeIncorrect
 	suppression *suppressed    // of recipientSuppressed
+	rule        string      // of recipientDenied
 	cause       error
 }
 
@@ -192,6 +194,9 @@ func (p *problem) append(text []byte) []byte {
 	if p.suppression != nil {
 		b.String("reason", string(p.suppression.Reason))
 		b.StringOrNull("until", p.suppression.text())
+	}
+	if p.rule != "" {
+		b.String("rule", p.rule)
 	}
 	if p.id.Valid() {
 		b.String("id", p.id.String())

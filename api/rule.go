@@ -13,7 +13,8 @@ import (
 type ruleBody struct {
 	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
 
-	key string // under which the rule counts the subject
+	key  string // under which the rule counts the subject
+	send rules.Send
 }
 
 type ruleResetBody struct {
@@ -65,18 +66,18 @@ func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 			}
 		}
 	}
-	b.key = by.Key(send)
+	b.key, b.send = by.Key(send), send
 	r.subject = s.names.subject(b.key)
 	return wrong
 }
 
 // peekRule answers as the rule alone would answer the subject's next send.
 func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
-	v, err := r.counted.Limiter.Peek(r.ctx, body.key)
+	v, err := r.counted.LimiterFor(body.send).Peek(r.ctx, body.key)
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed, r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed && !r.counted.Denies(body.send), r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.

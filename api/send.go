@@ -99,6 +99,7 @@ var sendProblems = map[delivery.Kind]struct {
 }{
 	delivery.Rejected:    {kind: recipientRejected, report: true},
 	delivery.Suppressed:  {kind: recipientSuppressed},
+	delivery.Denied:      {kind: recipientDenied},
 	delivery.Unavailable: {kind: relayUnavailable, retry: 10_000},
 	delivery.Deferred:    {kind: relayUnavailable, retry: 10_000, detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."},
 	delivery.Busy:        {kind: busy, retry: soon},
@@ -124,9 +125,12 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return denied(s.reportSend(r, traits, d))
 	}
 	known := sendProblems[e.Kind]
-	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
+	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, rule: e.Rule, cause: e.Err}
 	if e.Kind == delivery.Suppressed {
 		p.suppression = suppressedBy(e.Suppression)
+	}
+	if e.Rule != "" {
+		r.reports(report.Report{Rule: e.Rule})
 	}
 	if known.report {
 		p.id, p.report = e.Result.ID, s.reportSend(r, traits, &e.Result.Decision)
@@ -134,7 +138,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
 	}
-	s.metrics.sent(r, string(e.Kind))
+	s.metrics.count(r.door, string(e.Kind), e.Rule, "")
 	return p
 }
 

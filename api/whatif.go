@@ -8,6 +8,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // The bounds of a trial, so that it does not load the server, and of its answer.
@@ -88,7 +89,7 @@ func (s *Server) tryTiers(r *request, body *whatIfBody) (any, error) {
 	defer s.trying.Unlock()
 	t := newTrial(body.policy)
 	t.ServerTime = wire.Time(s.with.Now())
-	err := t.survey(r.ctx, r.live.Rules.Mailbox(), body.Email.Key())
+	err := t.survey(r.ctx, r.live.Rules.Mailbox(rules.Send{}), body.Email.Key())
 	return t, err
 }
 

@@ -44,6 +44,7 @@ const (
 	CodeExpired         Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
 	RecipientRejected   Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
 	RecipientSuppressed Kind = "recipient-suppressed"  // see Suppression; not charged
+	RecipientDenied     Kind = "recipient-denied"      // by a rule of the operator, see Rule; not charged
 	RelayUnavailable    Kind = "relay-unavailable"     // not sent
 	DeliveryUnknown     Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
 	StoreUnavailable    Kind = "store-unavailable"     // mailgate's storage failed
@@ -66,6 +67,7 @@ type APIError struct {
 
 	GuessesLeft int          // of CodeIncorrect
 	Suppression *Suppression // of RecipientSuppressed
+	Rule        string       // of RecipientDenied
 }
 
 // Suppression says why an address gets no email.
@@ -180,6 +182,9 @@ func (a *answer) problem(response *http.Response) error {
 	p.Kind, p.Fields, p.SMTP, p.ID, p.GuessesLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.GuessesLeft
 	if p.Kind == RecipientSuppressed {
 		p.Suppression = &Suppression{a.Reason, a.Until}
+	}
+	if p.Kind == RecipientDenied {
+		p.Rule = a.Rule
 	}
 	if a.decided() {
 		quota := a.quota()

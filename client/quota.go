@@ -15,6 +15,7 @@ type Quota struct {
 	Limits              []Limit      // all limits, shortest window first
 	Degraded            bool         // the server used its own records, as the shared storage was unavailable
 	Countdown           string       // a token with which a page asks for the remaining wait, or empty
+	Denied              string       // the rule by which a mailbox gets no email, whatever its limits are, or empty
 	Suppressed          *Suppression // of a mailbox that gets no email, whatever its limits are
 	Replayed            bool         // from the stored answer to an earlier request under the same key
 
@@ -82,6 +83,7 @@ type answer struct {
 	Violated    []string `json:"violated-policies"`
 	GuessesLeft int      `json:"guesses_left"`
 	Suppression
+	Denied     string       `json:"denied"`
 	Suppressed *Suppression `json:"suppressed"`
 }
 
@@ -96,7 +98,7 @@ func (a *answer) decided() bool { return !a.ServerTime.IsZero() }
 func (a *answer) quota() Quota {
 	q := Quota{
 		Rule: a.Rule, Limit: a.Limit, Wait: a.Wait.duration(), RetryAt: a.RetryAt, ServerTime: a.ServerTime,
-		Degraded: a.Degraded, Countdown: a.Countdown, Suppressed: a.Suppressed, Replayed: a.Replayed, page: &a.page,
+		Degraded: a.Degraded, Countdown: a.Countdown, Denied: a.Denied, Suppressed: a.Suppressed, Replayed: a.Replayed, page: &a.page,
 	}
 	for _, l := range a.Limits {
 		q.Limits = append(q.Limits, Limit{l.Name, l.Limit, l.Window.duration(), l.Remaining, l.Wait.duration()})

@@ -51,6 +51,9 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 		e.Result.ID = c.id
 		return e
 	}
+	if d.Denied != "" {
+		return &Error{Kind: Denied, Rule: d.Denied}
+	}
 	if !d.Allowed {
 		return &Error{Kind: Limited, Result: Result{Decision: d}}
 	}

@@ -10,7 +10,7 @@
 // A send takes these steps, and each may end it:
 //
 //	suppressions.Find       unless the recipient is to get no email
-//	rules.Take              all limits admit it and are charged
+//	rules.Take              no rule denies it, and all limits admit it and are charged
 //	wait                    until its position in a queue has come
 //	codes.Issue             unless the caller made the code
 //	composer.Compose

@@ -16,6 +16,8 @@ const (
 	Limited Kind = "denied"
 	// Suppressed: the recipient is to get no email. Suppression says why.
 	Suppressed Kind = "suppressed"
+	// Denied: the operator's rules deny the send for good. Rule says which.
+	Denied Kind = "recipient-denied"
 	// Rejected: a relay refused the email for good. The send stays charged.
 	Rejected Kind = "rejected"
 	// Unavailable: no relay accepted the email. It certainly never left, as with all kinds below
@@ -50,6 +52,7 @@ type Error struct {
 	Result Result
 	// Suppression is why the recipient is Suppressed.
 	Suppression suppression.Entry
+	Rule        string // that has Denied it
 	Err         error
 }
 

@@ -80,6 +80,8 @@ func failed(err error, stays bool) *smtp.SMTPError {
 		return notConfirmed
 	case e != nil && e.Kind == delivery.Suppressed:
 		return suppressed(e.Suppression)
+	case e != nil && e.Kind == delivery.Denied:
+		return reply(550, 5, 7, 1, "the rule "+e.Rule+" denies this recipient")
 	case e == nil, e.Kind == delivery.Storage: // of the newest emails, or of the limits
 		return noRecords
 	case e.Kind == delivery.Busy:

@@ -137,6 +137,10 @@ func (s *session) notCharged(mailbox address.Address, err error) (*entry, error)
 	case e != nil && e.Kind == delivery.Limited:
 		told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
 		refused.answer, refused.report, refused.cause = s.limited(&told), &told, nil
+	case e != nil && e.Kind == delivery.Denied:
+		refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
+		s.log(*refused)
+		return nil, refused.answer
 	case e == nil || e.Kind != delivery.Suppressed: // after a bounce the same email may have used the one of the day
 		s.log(*refused)
 		return nil, refused.answer

@@ -855,6 +855,8 @@ export interface components {
         };
         Mailbox: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             email: string;
+            /** @description The rule that denies it email, whatever its limits are. */
+            denied?: string;
             suppressed?: components["schemas"]["Suppressed"];
         };
         /** @enum {string} */
@@ -886,6 +888,8 @@ export interface components {
         };
         Inspection: components["schemas"]["Verdict"] & {
             email: string;
+            /** @description The rule that denies it email, whatever its limits are. */
+            denied?: string;
             suppressions: components["schemas"]["Suppressed"][];
             mailbox: components["schemas"]["Logged"];
             sends: {
@@ -1137,7 +1141,12 @@ export interface components {
             /** @enum {string} */
             type: "/docs#recipient-suppressed";
         };
-        SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientSuppressed"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
+        RecipientDenied: components["schemas"]["ProblemCore"] & {
+            /** @enum {string} */
+            type: "/docs#recipient-denied";
+            rule: string;
+        };
+        SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientDenied"] | components["schemas"]["RecipientSuppressed"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
         VerifyUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @enum {string} */
@@ -1327,7 +1336,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A field is invalid, the `Idempotency-Key` was used with another body, the recipient is suppressed, or the relay rejected the email, which alone is charged. */
+            /** @description A field is invalid, the `Idempotency-Key` was used with another body, the email is denied by a rule, the recipient is suppressed, or the relay rejected the email, which alone is charged. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

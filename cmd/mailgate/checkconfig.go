@@ -58,12 +58,33 @@ func writeHooks(to *strings.Builder, c *config.Config) {
 	}
 }
 
-// writeRules prints the rules and actions. Exemptions are counted only: they hold addresses.
+// writeRules prints the rules, denials and actions. What names sends is counted only: it holds addresses.
 func writeRules(to *strings.Builder, file rulefile.File) {
 	fmt.Fprintf(to, "\nRules in force (digest %s):\n", file.Digest())
 	table := columns(to)
 	for _, r := range file.Rules {
 		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, describe(r.Algorithm), besides(r))
+	}
+	table.Flush() // into memory
+	for _, r := range file.Rules {
+		for _, o := range r.Overrides {
+			limit := "0, denied"
+			if o.Algorithm != nil {
+				limit = describe(o.Algorithm)
+			}
+			fmt.Fprintf(table, "%s\toverride\t%s%s\t%s\n", r.Name, limit, some("for", o.Some), o.Comment)
+		}
+	}
+	table.Flush() // into memory
+	if len(file.Denials) > 0 {
+		to.WriteString("\nDenied:\n")
+	}
+	for _, d := range file.Denials {
+		shadow := ""
+		if d.Shadow {
+			shadow = "; shadow, refuses nothing"
+		}
+		fmt.Fprintf(table, "%s\t%s%s\n", d.Name, strings.TrimPrefix(some("denies", d.Some), "; "), shadow)
 	}
 	table.Flush() // into memory
 	if len(file.Actions) > 0 {
@@ -102,7 +123,7 @@ func some(word string, s rules.Some) (text string) {
 		n    int
 		what string
 	}{
-		{len(s.Mailboxes), "mailboxes"}, {len(s.Networks), "networks"}, {len(s.Callers), "api keys"},
+		{len(s.Mailboxes), "mailboxes"}, {len(s.Domains), "domains"}, {len(s.Networks), "networks"}, {len(s.Callers), "api keys"},
 		{len(s.Templates), "templates"}, {len(s.Purposes), "purposes"},
 	} {
 		if list.n > 0 {

@@ -90,6 +90,8 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 		"client-ip by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1\n",
 		"provider by all fixed-window day=50000/24h; the last 5000 for first sends\n",
 		"callers by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing\n",
+		"client-ip override sliding-window minute=1000/60s in parts of 1000 ms; for networks: 1 an office behind one address\n",
+		"abuse denies domains: 1; denies networks: 1\n",
 		"reply sliding-log minute=10/60s,hour=100/1h\n",
 		"note: data_dir is not set",
 		"note: the rule client-ip names API keys that are not set: batch\n",

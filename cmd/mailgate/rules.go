@@ -27,6 +27,9 @@ func readRules(c *config.Config) (rulefile.File, error) {
 			return parsed.Key(), err
 		},
 	}
+	if !c.From.Address.IsZero() {
+		d.Sender, _ = d.Mailbox(c.From.Address.String())
+	}
 	if c.Rules == "" {
 		return rulefile.Default(d)
 	}
@@ -61,9 +64,10 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt, Only: r.Only})
+		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt, Only: r.Only,
+			Overrides: r.Overrides})
 	}
-	return rules.New(rules.Options{Remote: s.redis != nil}, all...)
+	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials}, all...)
 }
 
 // ruleTable returns where the records of a rule are. It has the "by", so that a rule which

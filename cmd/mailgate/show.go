@@ -126,6 +126,7 @@ func (s subject) print(ctx context.Context, r request, to streams, text func(adm
 // adminAnswer has what the answers to operators have in common.
 type adminAnswer struct {
 	Mailbox, Subject, Rule, Limit string
+	Denied                        string
 	WaitMS                        int64 `json:"wait_ms"`
 	Degraded                      bool
 	Cleared                       int
@@ -169,6 +170,9 @@ func (a adminAnswer) table() string {
 	}
 	head := columns(&text)
 	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", a.name(), next)
+	if a.Denied != "" {
+		fmt.Fprintf(head, "denied\tby the rule %s\n", a.Denied)
+	}
 	for _, s := range a.Suppressions {
 		until := ""
 		if s.Until != nil {

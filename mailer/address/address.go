@@ -85,6 +85,13 @@ func DomainOf(key string) string {
 	return domain
 }
 
+// PublicSuffix reports whether a domain of a key is one below which others register theirs, such as co.uk or
+// github.io.
+func PublicSuffix(domain string) bool {
+	suffix, _ := publicsuffix.PublicSuffix(domain)
+	return suffix == domain
+}
+
 // unnamed is the Hash without a log key. A hash without a key would be as bad as the
 // address, since lists of addresses are for sale.
 const unnamed = "unnamed"

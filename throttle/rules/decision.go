@@ -6,6 +6,9 @@ import "github.com/mailgate/mailgate/throttle"
 type Decision struct {
 	// Allowed reports whether the send is admitted; after Peek, whether one would be.
 	Allowed bool
+	// Denied is what denies the send for good, whatever the limits: a Denial, or a rule whose limit
+	// for it is 0.
+	Denied string
 	// Rule makes the next such send wait longest, and Verdict is its verdict. By is what
 	// it counts by. Rule is empty when nothing has to wait; then Verdict has only the clock.
 	Rule    string
@@ -43,6 +46,8 @@ type Charge struct {
 	By        By
 	Key       string
 	Admission throttle.Admission
+
+	limiter *throttle.Limiter // that charged it
 }
 
 // decide joins the verdicts of a round. The rule to wait for is, of a refusal, the one that

@@ -37,7 +37,7 @@ func (s *Set) questions(send Send) []question {
 	for i := range s.rules {
 		r := &s.rules[i]
 		if key := r.keyOf(send); key != "" {
-			round = append(round, question{rule: r, key: key, limiter: r.Limiter})
+			round = append(round, question{rule: r, key: key, limiter: r.LimiterFor(send)})
 		}
 	}
 	return round
@@ -166,7 +166,7 @@ func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
 		q := &round[i]
 		if q.state == charged || q.state == uncertain && q.rule.exact() {
-			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}})
+			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}, q.limiter})
 		}
 	}
 	return all

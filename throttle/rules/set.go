@@ -28,13 +28,17 @@ type Rule struct {
 	Exempt Some // of the sends that the rule counts
 	Only   Some // that the rule counts; none stands for all
 
-	exempt, only *index
+	// Overrides are other limits for some of the sends, without Resends.
+	Overrides []Override
+
+	exempt, only, overrides *index
+	limiters                []*throttle.Limiter // of the overrides
 }
 
 // Set is a set of rules that all have to admit a send. It never changes and may be shared.
 type Set struct {
 	rules   []Rule
-	mailbox *throttle.Limiter
+	denials []Denial
 	remote  bool
 	reserve bool // a rule has Resends
 }
@@ -44,29 +48,41 @@ type Options struct {
 	// Remote is for limiters across a network: all are asked at the same time, so that ten
 	// take as long as one.
 	Remote bool
+	// Denials come before all limits.
+	Denials []Denial
 }
 
 // New returns the Set of rules of different names. One of them is MailboxRule: it counts by mailbox,
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(all), remote: o.Remote}
+	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
+	for i := range s.denials {
+		s.denials[i].index = newIndex(s.denials[i].Some)
+	}
+	protected := false
 	for i := range s.rules {
 		r := &s.rules[i]
 		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
+		if err := r.override(); err != nil {
+			return nil, err
+		}
 		s.reserve = s.reserve || r.Resends != nil
 		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
-			s.mailbox = r.Limiter
+			protected = true
 		}
 	}
-	if s.mailbox == nil {
+	if !protected {
 		return nil, errors.New("there is no rule mailbox that counts by mailbox and keeps every send")
 	}
 	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(s.stage(&a), s.stage(&b)) })
 	return s, nil
 }
 
-// Mailbox returns the limiter of MailboxRule.
-func (s *Set) Mailbox() *throttle.Limiter { return s.mailbox }
+// Mailbox returns the limiter of MailboxRule that decides about a send.
+func (s *Set) Mailbox(send Send) *throttle.Limiter {
+	r, _ := s.Rule(MailboxRule)
+	return r.LimiterFor(send)
+}
 
 // Rule finds a rule by its name.
 func (s *Set) Rule(name string) (r Rule, found bool) {
@@ -94,12 +110,15 @@ func (s *Set) CountsBy(by By, send Send) bool {
 
 // Take asks every rule that applies, and charges them if none refuses.
 //
-// The id must be new: a repeated Take could be refused because of the first, so release the
+// A send that is denied is not asked about. The id must be new: a repeated Take could be refused because of the first, so release the
 // charges of the first before. With an error the Decision has nothing but the Charges that are
 // still to be released.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
+	}
+	if name := s.denied(send); name != "" {
+		return Decision{Denied: name}, nil
 	}
 	round := s.questions(send)
 	if len(round) > 1 || s.reserve {
@@ -118,17 +137,22 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	d := decide(round)
 	d.Charges = all
 	if d.Allowed {
+		d.Shadow = append(d.Shadow, s.shadowsOf(send)...)
 		s.lookAhead(ctx, round, &d)
 	}
 	return d, nil
 }
 
-// Peek reports what Take would answer, and charges nothing.
+// Peek reports what Take would answer, and charges nothing. Of a send that is denied it also reports the limits.
 func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	if err := check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	return s.look(ctx, s.questions(send))
+	d, err := s.look(ctx, s.questions(send))
+	if d.Denied = s.denied(send); d.Denied != "" {
+		d.Allowed = false
+	}
+	return d, err
 }
 
 // Release refunds charges because the email certainly never left. It returns those that failed and
@@ -137,7 +161,7 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 	errs := make([]error, len(all))
 	s.each(len(all), func(i int) {
 		if r, found := s.Rule(all[i].Rule); found {
-			_, failure := r.Limiter.Release(ctx, all[i].Key, all[i].Admission)
+			_, failure := cmp.Or(all[i].limiter, r.Limiter).Release(ctx, all[i].Key, all[i].Admission)
 			errs[i] = r.wrap(failure)
 		}
 	})
@@ -155,7 +179,7 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 	for _, q := range s.questions(send) {
 		if q.rule.exact() {
-			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}})
+			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}, q.limiter})
 		}
 	}
 	return all

@@ -149,7 +149,7 @@ func TestTake_ClockStepsBack_NamesTheLongestWait(t *testing.T) {
 	r.clock.Add(-20_000)
 	take(t, set, to("x@b.example"))
 	r.clock.Store(start)
-	must.Get(set.Mailbox().Take(ctx, "a@b.example"))(t)
+	must.Get(set.Mailbox(to("a@b.example")).Take(ctx, "a@b.example"))(t)
 	r.clock.Store(start - 15_000)
 	// All wait 55 s, until start+40 s; the mailbox 65 s, until start+50 s, though its window is
 	// the shorter.

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Changes are the names of what differs between two files. An action is named "action" and
-// its name.
+// Changes are the names of what differs between two files. A denial and an action are named with
+// that word before.
 type Changes struct {
 	Added, Removed, Changed []string
 	// Restarted are those of Changed whose records no longer count: they count by something
@@ -22,7 +22,7 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 
 // Compare reports what differs in the later file.
 func Compare(before, after File) (c Changes) {
-	old, now := before.byName(), after.byName()
+	old, now := before.parts, after.parts
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, kept := now[name]; !kept {
 			c.Removed = append(c.Removed, name)
@@ -34,21 +34,24 @@ func Compare(before, after File) (c Changes) {
 		case !known:
 			c.Added = append(c.Added, name)
 			continue
-		case was.String() == now[name].String():
+		case was == now[name]:
 			continue
 		}
 		c.Changed = append(c.Changed, name)
-		if was.By != now[name].By || was.Algorithm.Form() != now[name].Algorithm.Form() {
+		if was.form != now[name].form {
 			c.Restarted = append(c.Restarted, name)
 		}
 	}
 	return c
 }
 
-// Names returns those of all rules and actions, in their order.
+// Names returns those of all rules, denials and actions, in their order.
 func (f File) Names() (all []string) {
 	for _, r := range f.Rules {
 		all = append(all, r.Name)
+	}
+	for _, d := range f.Denials {
+		all = append(all, "denial "+d.Name)
 	}
 	for _, a := range f.Actions {
 		all = append(all, "action "+a.Name)
@@ -60,27 +63,36 @@ func (f File) Names() (all []string) {
 // several processes use one file.
 func (f File) Digest() string {
 	whole := sha256.New()
-	all := f.byName()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(whole, "%q %s\n", name, all[name])
+	for _, name := range slices.Sorted(maps.Keys(f.parts)) {
+		fmt.Fprintf(whole, "%q %x\n", name, f.parts[name].meaning)
 	}
 	return hex.EncodeToString(whole.Sum(nil)[:5])
 }
 
-// String returns the rule in canonical form: rules with the same meaning are equal.
-func (r Rule) String() string {
-	return fmt.Sprintf("%s by %s: %s, keeps %d, shadow %t, exempt %q, only %q", r.Name, r.By, r.Algorithm, r.KeepForFirstSends, r.Shadow,
-		r.Exempt, r.Only)
+// part is a rule, a denial or an action, to be compared: parts with the same meaning are equal.
+type part struct {
+	meaning [sha256.Size]byte
+	form    string // of its records
 }
 
-// byName has an action as a rule that counts by nothing.
-func (f File) byName() map[string]Rule {
-	all := map[string]Rule{}
+func newPart(form, format string, args ...any) part {
+	whole := sha256.New()
+	fmt.Fprintf(whole, format, args...)
+	return part{[sha256.Size]byte(whole.Sum(nil)), form}
+}
+
+// describe returns the parts by name.
+func (f File) describe() map[string]part {
+	all := map[string]part{}
 	for _, r := range f.Rules {
-		all[r.Name] = r
+		all[r.Name] = newPart(string(r.By)+" "+r.Algorithm.Form(), "%s: %s, keeps %d, shadow %t, exempt %q, only %q, overrides %v", r.By, r.Algorithm,
+			r.KeepForFirstSends, r.Shadow, r.Exempt, r.Only, r.Overrides)
+	}
+	for _, d := range f.Denials {
+		all["denial "+d.Name] = newPart("", "shadow %t, %q", d.Shadow, d.Some)
 	}
 	for _, a := range f.Actions {
-		all["action "+a.Name] = Rule{Name: a.Name, Algorithm: a.Algorithm}
+		all["action "+a.Name] = newPart(a.Algorithm.Form(), "%s", a.Algorithm)
 	}
 	return all
 }

@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
@@ -34,7 +35,10 @@ import (
 // File is every rule in force, the built-in ones included, and the actions.
 type File struct {
 	Rules   []Rule
+	Denials []rules.Denial
 	Actions []Action
+
+	parts map[string]part
 }
 
 // Rule is one limit on sends.
@@ -48,6 +52,9 @@ type Rule struct {
 	Resends           throttle.Algorithm
 	Shadow            bool
 	Exempt, Only      rules.Some
+	Overrides         []rules.Override
+
+	count count // as it is written
 }
 
 // Action is a limit that callers ask about by its name.
@@ -77,6 +84,8 @@ type Defaults struct {
 	// SendDeadline is how many milliseconds a send may take as a whole. A rule holds a send
 	// back for half of it at the most.
 	SendDeadline int64
+	// Sender is the mailbox of the operator's own emails, in the spelling of keys.
+	Sender string
 }
 
 // What a file may hold.
@@ -88,8 +97,10 @@ const (
 // The file as it is written.
 type (
 	text struct {
-		Rules   []ruleText   `yaml:"rules"`
-		Actions []actionText `yaml:"actions"`
+		Rules     []ruleText     `yaml:"rules"`
+		Deny      []denyText     `yaml:"deny"`
+		Overrides []overrideText `yaml:"overrides"`
+		Actions   []actionText   `yaml:"actions"`
 	}
 	ruleText struct {
 		Name   string    `yaml:"name"`
@@ -142,6 +153,7 @@ func Default(d Defaults) (f File, err error) {
 		}
 		f.Rules = append(f.Rules, r)
 	}
+	f.parts = f.describe()
 	return f, nil
 }
 
@@ -153,10 +165,12 @@ func Read(path string, d Defaults) (File, error) {
 		return File{}, err
 	}
 	switch {
-	case t.Rules == nil && t.Actions == nil: // it may be in the middle of being written
+	case t.Rules == nil && t.Actions == nil && t.Deny == nil && t.Overrides == nil: // it may be in the middle of being written
 		return File{}, file.Wrong("", "it has neither rules nor actions; write rules: [] if that is meant")
 	case len(t.Rules) > maxRules:
 		return File{}, file.Wrong("$.rules", fmt.Sprintf("there can be %d rules, not %d", maxRules, len(t.Rules)))
+	case len(t.Deny) > maxRules:
+		return File{}, file.Wrong("$.deny", fmt.Sprintf("there can be %d denials, not %d", maxRules, len(t.Deny)))
 	case len(t.Actions) > maxActions:
 		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
 	}
@@ -172,6 +186,17 @@ func Read(path string, d Defaults) (File, error) {
 		}
 		f.Rules = replace(f.Rules, r, rt.Off)
 	}
+	beside := filepath.Dir(path)
+	for i, dt := range t.Deny {
+		denial, err := dt.read(d, beside, f.Rules, seen)
+		if err != nil {
+			return File{}, locate(file, "denial", dt.Name, fmt.Sprintf("$.deny[%d]", i), err)
+		}
+		f.Denials = append(f.Denials, denial)
+	}
+	if i, err := f.override(t.Overrides, d, beside); err != nil {
+		return File{}, locate(file, "override of", t.Overrides[i].Rule, fmt.Sprintf("$.overrides[%d]", i), err)
+	}
 	seen = map[string]bool{}
 	for i, at := range t.Actions {
 		a, err := at.read(seen)
@@ -180,11 +205,15 @@ func Read(path string, d Defaults) (File, error) {
 		}
 		f.Actions = append(f.Actions, a)
 	}
+	f.parts = f.describe()
 	return f, nil
 }
 
 // locate adds where the mistake is to its error.
 func locate(file *yamlfile.File, what, name, path string, err error) error {
+	if known, ok := errors.AsType[*yamlfile.Error](err); ok { // in a list of its own
+		return known
+	}
 	if throttle.CheckName(name) == nil {
 		what += " " + name
 	}
@@ -277,6 +306,7 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 	}
 	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, KeepForFirstSends: t.Keep.or(0)}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
+	r.count = t.Count
 	if r.Algorithm, err = t.Count.build(0); err != nil {
 		return r, err
 	}
@@ -288,10 +318,10 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 	if err := checkDelay(r.Algorithm, d.SendDeadline); err != nil {
 		return r, err
 	}
-	if r.Exempt, err = t.Exempt.read(d, "exempt"); err != nil || t.Only == nil {
+	if r.Exempt, err = t.Exempt.read(d.words(), "exempt."); err != nil || t.Only == nil {
 		return r, err
 	}
-	if r.Only, err = t.Only.read(d, "only"); err == nil && r.Only.None() {
+	if r.Only, err = t.Only.read(d.words(), "only."); err == nil && r.Only.None() {
 		err = refuse("only", "it names nothing, so the rule would count nothing")
 	}
 	return r, err

@@ -18,7 +18,7 @@ import (
 // stands for another, and only plain addresses are accepted.
 func fold(address string) (string, error) {
 	local, domain, ok := strings.Cut(strings.ToLower(address), "@")
-	if !ok || local == "" || domain == "" || strings.ContainsAny(address, " *") || strings.Contains(local, "..") {
+	if !ok || local == "" || !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(address, " *<,") || strings.Contains(domain, "@") || strings.Contains(local, "..") {
 		return "", errors.New("it is not an address")
 	}
 	local, _, _ = strings.Cut(local, "+")
@@ -27,12 +27,14 @@ func fold(address string) (string, error) {
 		domain = "one.example"
 	case "bücher.example":
 		domain = "xn--bcher-kva.example"
+	case "hidden.sub.example":
+		local, domain = "hidden", "sub.example"
 	}
 	return local + "@" + domain, nil
 }
 
 func defaults() rulefile.Defaults {
-	return rulefile.Defaults{Tiers: throttle.DefaultPolicy(), Mailbox: fold, SendDeadline: 15_000}
+	return rulefile.Defaults{Tiers: throttle.DefaultPolicy(), Mailbox: fold, SendDeadline: 15_000, Sender: "no-reply@mail.acme.example"}
 }
 
 func write(t testing.TB, text string) string {
@@ -51,6 +53,9 @@ func lines(f rulefile.File) (all []string) {
 		if r.Shadow {
 			line += "; shadow"
 		}
+		for _, o := range r.Overrides {
+			line += fmt.Sprint("; ", o.Some.Mailboxes, o.Some.Domains, o.Some.Networks, " have ", o.Algorithm, o.Comment)
+		}
 		if e := r.Exempt; !e.None() {
 			line += fmt.Sprint("; exempt ", e.Mailboxes, e.Networks, e.Callers)
 		}
@@ -58,6 +63,9 @@ func lines(f rulefile.File) (all []string) {
 			line += fmt.Sprint("; only ", o.Callers, o.Templates, o.Purposes)
 		}
 		all = append(all, line)
+	}
+	for _, d := range f.Denials {
+		all = append(all, fmt.Sprint("denial ", d.Name, ": ", d.Some.Mailboxes, d.Some.Domains, d.Some.Networks, d.Some.Callers, d.Shadow))
 	}
 	for _, a := range f.Actions {
 		all = append(all, "action "+a.Name+": "+a.Algorithm.String())
@@ -74,11 +82,12 @@ func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
 	file := must.Get(rulefile.Read("../../../deploy/rules.yaml", defaults()))(t)
 	want := []string{
 		mailbox + "; exempt [@qa.acme.example e2e-*@acme.example] [] []",
-		client + "; exempt [] [192.0.2.0/24] [batch]",
+		client + "; [] [] [198.51.100.0/24] have sliding-window minute=1000/60s in parts of 1000 msan office behind one address; exempt [] [192.0.2.0/24] [batch]",
 		"provider by all: fixed-window day=50000/24h; keeps 5000, resends fixed-window day=45000/24h",
 		"callers by api_key: token-bucket second=20/1s, bursts of 100; shadow",
 		"resets by client_ip+api_key: hour=3/1h; only [] [] [password-reset]",
 		"pace by all: leaky-bucket second=14/1s, a queue of 50",
+		"denial abuse: [] [mailinator.example] [203.0.113.0/24] [] false",
 		"action reply: minute=10/60s,hour=100/1h",
 	}
 	if got := lines(file); !reflect.DeepEqual(got, want) {
@@ -107,6 +116,11 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
 		{"two traits, for some", "rules: [{name: a, by: [mailbox, api_key], limit: q=1/1s, only: {purposes: [sign-up, login], templates: [code], api_keys: [web]}}, {name: b, by: [purpose, client_ip], limit: q=1/1s}]",
 			[]string{mailbox, client, "a by mailbox+api_key: q=1/1s; only [web] [code] [login sign-up]", "b by client_ip+purpose: q=1/1s"}},
+		{"denials", "deny: [{name: a, domains: [Bücher.example., x.example, x.example], networks: ['2001:db8::/32'], api_keys: [web], mailboxes: ['*@mail.example'], shadow: true}, {name: b, domains: [acme.example], force: true}]",
+			[]string{mailbox, client, "denial a: [*@mail.example] [x.example xn--bcher-kva.example] [2001:db8::/32] [web] true", "denial b: [] [acme.example] [] [] false"}},
+		{"overrides", "overrides: [{rule: mailbox, mailboxes: [A+b@c.example], domains: [d.example], limit: 'q=1/60s,r=3/24h'}, {rule: mailbox, mailboxes: [e@d.example], limit: 'q=9/1s', comment: a test}, {rule: mailbox, domains: [f.example], limit: q=0/1h}, {rule: client-ip, networks: [192.0.2.0/24], limit: m=1000/60s}]",
+			[]string{mailbox + "; [a@c.example] [d.example] [] have q=1/60s,r=3/24h; [e@d.example] [] [] have q=9/1sa test; [] [f.example] [] have <nil>",
+				client + "; [] [] [192.0.2.0/24] have sliding-window m=1000/60s in parts of 1000 ms"}},
 		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', 'A*B@acme.example', '@QA.example', '*@b.example', '@bücher.example', '*z@Also.example']}}]",
 			[]string{mailbox, client + "; exempt [*@b.example *z@one.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	} {
@@ -175,7 +189,7 @@ var mistakes = []struct{ name, text, want string }{
 	{"maybe a shadow", rule("limit: q=9/1s\n  shadow: perhaps"), ":5: it must be true or false"},
 	{"off, and wrong", "rules: [{name: a, by: all, off: true, limit: x}]", `:1: rule a: limit: tier "x"`},
 
-	{"exempt by domain", rule("limit: q=1/1s\n  exempt: {domains: [b.example]}"), ":5: unknown key domains"},
+	{"exempt by suffix", rule("limit: q=1/1s\n  exempt: {domains: [co.uk]}"), ":5: rule a: exempt.domains[0]: this is a whole public suffix"},
 	{"exempt without a list", rule("limit: q=1/1s\n  exempt: {mailboxes: hidden@b.example}"), ":5: string was used where sequence is expected"},
 	{"a key with its secret", rule("limit: q=1/1s\n  exempt: {api_keys: ['hidden:hidden']}"), ":5: rule a: exempt.api_keys[0]: it must be the name of an API key"},
 	{"no network", rule("limit: q=1/1s\n  exempt: {networks: [home]}"), ":5: rule a: exempt.networks[0]: write an IP address or a network"},
@@ -184,6 +198,31 @@ var mistakes = []struct{ name, text, want string }{
 	{"two @", rule("limit: q=1/1s\n  exempt: {mailboxes: [hidden@b@b.example]}"), ":5: rule a: exempt.mailboxes[0]: it must be an address, or"},
 	{"a star in the domain", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden@*.example']}"), ":5: rule a: exempt.mailboxes[0]: only the part before the @"},
 	{"a tag that is removed", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden+*@b.example']}"), ":5: rule a: exempt.mailboxes[0]: +tags, and dots that a provider ignores, are removed"},
+
+	{"a denial without a name", "deny:\n- domains: [x.example]", ":2: denial: name is missing"},
+	{"a denial named as a rule", "deny: [{name: client-ip, domains: [x.example]}]", ":1: denial client-ip: name: a rule has this name"},
+	{"a denial named as another", "rules: [{name: a, by: all, limit: q=1/1s}]\ndeny: [{name: a, domains: [x.example]}]", ":2: denial a: name: the name is used twice"},
+	{"a denial of nothing", "deny: [{name: a}]", ":1: denial a: it names nothing"},
+	{"a denied suffix", "deny:\n- name: a\n  domains: [x.example, co.uk]", ":3: denial a: domains[1]: this is a whole public suffix"},
+	{"no domain", "deny: [{name: a, domains: ['hidden@b.example']}]", ":1: denial a: domains[0]: it is not a domain"},
+	{"a denied mailbox of a provider", "deny: [{name: a, domains: [hidden.sub.example]}]", ":1: denial a: domains[0]: a provider reads this domain as one mailbox"},
+	{"the own domain", "deny: [{name: a, domains: [mail.acme.example]}]", ":1: denial a: domains[0]: it denies the domain of MAILGATE_FROM; add force: true"},
+	{"a domain above", "deny: [{name: a, domains: [Acme.Example.]}]", ":1: denial a: domains[0]: it denies the domain of MAILGATE_FROM"},
+	{"mailboxes of the own domain", "deny: [{name: a, mailboxes: ['**@mail.acme.example']}]", ":1: denial a: mailboxes[0]: it denies the domain of MAILGATE_FROM"},
+	{"every visitor", "deny: [{name: a, networks: [0.0.0.0/0]}]", ":1: denial a: networks[0]: 0.0.0.0/0 is every visitor"},
+	{"no file", "deny:\n- name: a\n  file: /does/not/exist", ":3: denial a: file: cannot read the file"},
+
+	{"an override of nothing", "overrides: [{rule: gone, mailboxes: [a@b.example], limit: q=1/1s}]", ":1: override of gone: rule: no rule has this name"},
+	{"an override for nothing", "overrides: [{rule: mailbox, limit: q=1/1s}]", ":1: override of mailbox: it names nothing"},
+	{"an override for another", "overrides: [{rule: mailbox, networks: [192.0.2.0/24], limit: q=1/1s}]", ":1: override of mailbox: the rule counts by mailbox, so it has no other limits for networks"},
+	{"an override without a limit", "overrides: [{rule: mailbox, mailboxes: [a@b.example]}]", ":1: override of mailbox: limit is missing"},
+	{"a looser limit", "overrides:\n- rule: mailbox\n  mailboxes: [hidden@b.example]\n  limit: q=2/24h", ":2: override of mailbox: it admits more than the mailbox's own limits; add a comment"},
+	{"a shorter limit", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/60s}]", ":1: override of mailbox: it admits more"},
+	{"another window", "overrides: [{rule: client-ip, networks: [192.0.2.0/24], limit: q=1/61s}]", ":1: override of client-ip: limit: it needs the window of the rule"},
+	{"0 beside another", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: 'q=0/1s,r=1/2s'}]", ":1: override of mailbox: limit: a limit of 0 stands alone"},
+	{"two for one", "overrides:\n- {rule: mailbox, mailboxes: [hidden@b.example], limit: q=0/1s}\n- {rule: mailbox, mailboxes: [Hidden+x@b.example], limit: q=0/1s}", ":3: override of mailbox: another override of the rule is for the same"},
+	{"a long comment", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=0/1s, comment: \"a\\nb\"}]", ":1: override of mailbox: comment: it is one line"},
+	{"beside kept sends", "rules: [{name: a, by: domain, algorithm: fixed-window, limit: q=9/1s, keep_for_first_sends: 2}]\noverrides: [{rule: a, domains: [b.example], limit: q=3/1s}]", ":2: override of a: rule: this rule keeps sends"},
 
 	{"too many actions", "actions: [" + strings.Repeat("{name: a}, ", 257) + "]", ":1: there can be 256 actions, not 257"},
 	{"an action by something", "actions: [{name: b, limit: q=1/1s, by: all}]", ":1: unknown key by"},
@@ -226,6 +265,37 @@ func TestRead_AddressInTheWrongPlace_IsNotRepeated(t *testing.T) {
 	}
 }
 
+// The public lists of disposable domains are read as they are published.
+func TestRead_List_EachFormAndMistake(t *testing.T) {
+	big := strings.Repeat("# none\n", 3)
+	for _, tt := range []struct{ list, want string }{
+		{"mailinator.com\nB.example # why\n\n  bücher.example  \nx.example.\n", "[] [b.example mailinator.com x.example xn--bcher-kva.example] []"},
+		{"\ufeff# a list\r\nmailinator.com\r\nmailinator.com\r\n", "[] [mailinator.com] []"},
+		{"x.example\nHidden+x@b.example\n@c.example\n203.0.113.0/24\n2001:db8::1\n", "[@c.example hidden@b.example] [x.example] [203.0.113.0/24 2001:db8::1/128]"},
+		{"", ":0: it lists nothing"}, {big, ":3: it lists nothing"}, {"\n", ":1: it lists nothing"},
+		{"x.example\nmailinat", ":2: the last line has no line break, so the file may be cut off"},
+		{"x.example\nmailinator.com", ":2: the last line has no line break"},
+		{"x.example\n\x00\x01binary\n", ":2: this is not text"}, {"\xff\xfe\n", ":1: this is not text"}, {"x\x1b[1m.example\n", ":1: this is not text"},
+		{"x.example\ny.example\nmail\n", ":3: it is not a domain"}, {"x.example\nco.uk\n", ":2: this is a whole public suffix"}, {"com.\n", ":1: it is not a domain"},
+		{"<html>\n", ":1: it is not a domain"}, {"hidden@b@b.example\n", ":1: it must be an address"}, {"x.example, y.example\n", ":1: it is not a domain"},
+		{"x.example\n\nacme.example\n", ":3: it denies the domain of MAILGATE_FROM"}, {"@mail.acme.example\n", ":1: it denies the domain of MAILGATE_FROM"}, {"::/0\n", ":1: ::/0 is every visitor"},
+	} {
+		path := write(t, "deny: [{name: a, file: list.txt}]")
+		list := filepath.Join(filepath.Dir(path), "list.txt")
+		must.OK(t, os.WriteFile(list, []byte(tt.list), 0o600))
+		file, err := rulefile.Read(path, defaults())
+		if strings.HasPrefix(tt.want, "[") {
+			if err != nil || fmt.Sprint(file.Denials[0].Some.Mailboxes, file.Denials[0].Some.Domains, file.Denials[0].Some.Networks) != tt.want {
+				t.Errorf("%q: %v, %+v, want %s", tt.list, err, file.Denials, tt.want)
+			}
+			continue
+		}
+		if want := list + strings.Replace(tt.want, ":0:", ":", 1); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q:\n got %v\nwant %s", tt.list, err, want)
+		}
+	}
+}
+
 func TestRead_MailboxLimitInTwoPlaces_Refuses(t *testing.T) {
 	d := defaults()
 	d.TiersSetBy = "MAILGATE_TIERS"
@@ -263,6 +333,8 @@ func TestCompare_ChangedFile_NamesWhatDiffers(t *testing.T) {
 		{first("by: all", "by: domain"), "[] [] [a]", "a"},
 		{first("by: all", "by: [domain, api_key]"), "[] [] [a]", "a"},
 		{first("by: all", "by: all, only: {purposes: [x]}"), "[] [] [a]", ""},
+		{old + "\ndeny: [{name: d, domains: [x.example]}]", "[denial d] [] []", ""},
+		{old + "\noverrides: [{rule: client-ip, networks: [192.0.2.0/24], limit: m=9/60s}]", "[] [] [client-ip]", ""},
 		{first("by: all", "by: all, shadow: true"), "[] [] [a]", ""},
 		{first("by: all", "by: all, exempt: {api_keys: [x]}"), "[] [] [a]", ""},
 		{first("by: all", "by: all, algorithm: token-bucket"), "[] [] [a]", "a"},

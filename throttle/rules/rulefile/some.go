@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -16,27 +17,31 @@ import (
 // someText is some of the sends, as it is written.
 type someText struct {
 	Mailboxes []string `yaml:"mailboxes"`
+	Domains   []string `yaml:"domains"`
 	Networks  []string `yaml:"networks"`
 	APIKeys   []string `yaml:"api_keys"`
 	Templates []string `yaml:"templates"`
 	Purposes  []string `yaml:"purposes"`
 }
 
-// read reads the part of a rule that has this name.
-func (t someText) read(d Defaults, part string) (s rules.Some, err error) {
-	if s.Mailboxes, err = readList(part+".mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
+// read reads a part of a rule, whose name in front of the lists' is before.
+func (t someText) read(d words, before string) (s rules.Some, err error) {
+	if s.Mailboxes, err = readList(before+"mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
 		return s, err
 	}
-	if s.Networks, err = readList(part+".networks", t.Networks, network.Parse, netip.Prefix.Compare); err != nil {
+	if s.Domains, err = readList(before+"domains", t.Domains, d.domain, cmp.Compare); err != nil {
 		return s, err
 	}
-	if s.Callers, err = readList(part+".api_keys", t.APIKeys, callerName, cmp.Compare); err != nil {
+	if s.Networks, err = readList(before+"networks", t.Networks, d.network, netip.Prefix.Compare); err != nil {
 		return s, err
 	}
-	if s.Templates, err = readList(part+".templates", t.Templates, templateName, cmp.Compare); err != nil {
+	if s.Callers, err = readList(before+"api_keys", t.APIKeys, callerName, cmp.Compare); err != nil {
 		return s, err
 	}
-	s.Purposes, err = readList(part+".purposes", t.Purposes, purposeName, cmp.Compare)
+	if s.Templates, err = readList(before+"templates", t.Templates, templateName, cmp.Compare); err != nil {
+		return s, err
+	}
+	s.Purposes, err = readList(before+"purposes", t.Purposes, purposeName, cmp.Compare)
 	return s, err
 }
 
@@ -50,8 +55,36 @@ func readList[T comparable](name string, texts []string, read func(string) (T, e
 		}
 		all = append(all, one)
 	}
+	return sorted(all, compare), nil
+}
+
+func sorted[T comparable](all []T, compare func(a, b T) int) []T {
 	slices.SortFunc(all, compare)
-	return slices.Compact(all), nil
+	return slices.Compact(all)
+}
+
+// words read the names of what some sends are of.
+type words struct {
+	pattern, domain func(text string) (string, error)
+	network         func(text string) (netip.Prefix, error)
+}
+
+func (d Defaults) words() words { return words{d.pattern, d.domain, network.Parse} }
+
+// domain returns a domain in the spelling of mailboxes' keys. One that is a whole public suffix has no owner.
+func (d Defaults) domain(text string) (string, error) {
+	key, err := d.Mailbox("x@" + strings.TrimSuffix(text, "."))
+	if err != nil {
+		return "", errors.New("it is not a domain, such as example.com")
+	}
+	domain, ok := strings.CutPrefix(key, "x@")
+	switch {
+	case !ok:
+		return "", errors.New("a provider reads this domain as one mailbox; write its address")
+	case address.PublicSuffix(domain):
+		return "", errors.New("this is a whole public suffix, below which anybody registers domains")
+	}
+	return domain, nil
 }
 
 // callerName returns the name of an API key.

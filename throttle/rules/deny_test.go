@@ -1,0 +1,199 @@
+package rules_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+func denies(some rules.Some) rules.Options {
+	return rules.Options{Denials: []rules.Denial{{Name: "other", Some: rules.Some{Purposes: []string{"spam"}}}, {Name: "list", Some: some}}}
+}
+
+// A denial refuses whatever is in one of its lists, label by label, and charges nothing.
+func TestTake_Denied_ByEachList(t *testing.T) {
+	networks := func(all ...string) (s rules.Some) {
+		for _, one := range all {
+			s.Networks = append(s.Networks, netip.MustParsePrefix(one))
+		}
+		return s
+	}
+	for want, all := range map[string][]rules.Some{
+		"list": {
+			{Domains: []string{"b.example"}}, {Domains: []string{"x.example", "sub.b.example"}}, {Domains: []string{"deep.sub.b.example"}}, {Mailboxes: []string{"a@deep.sub.b.example"}},
+			{Mailboxes: []string{"*a*@deep.sub.b.example"}}, {Mailboxes: []string{"@deep.sub.b.example"}}, networks("192.0.2.0/24"), networks("192.0.0.0/8", "192.0.2.1/32"),
+			{Callers: []string{"web"}}, {Templates: []string{"code"}}, {Purposes: []string{"login"}},
+		},
+		"": {
+			{}, {Domains: []string{"ub.b.example", ".b.example", "other.deep.sub.b.example", "", "@deep.sub.b.example"}}, {Mailboxes: []string{"@b.example", "aa@deep.sub.b.example"}},
+			networks("192.0.3.0/24", "::/1"), {Callers: []string{"we"}},
+		},
+	} {
+		for _, some := range all {
+			r := newRig(t)
+			set := must.Get(rules.New(denies(some), r.mailbox("hour=1/1h")))(t)
+			if d := peek(t, set, to("a@deep.sub.b.example")); d.Denied != want || d.Allowed != (want == "") || len(d.Mailbox.Tiers) != 1 {
+				t.Errorf("%+v: a look says %+v", some, d)
+			}
+			if d := take(t, set, to("a@deep.sub.b.example")); d.Denied != want || d.Allowed != (want == "") || len(d.Charges) != 1 == (want == "") {
+				t.Errorf("%+v: %+v", some, d)
+			}
+		}
+	}
+}
+
+// A shadow denial reports what it would have refused.
+func TestTake_ShadowDenial_Reports(t *testing.T) {
+	r := newRig(t)
+	o := denies(rules.Some{Callers: []string{"web"}})
+	o.Denials[1].Shadow = true
+	visitor := r.exact("visitor", rules.ByClientIP, "hour=9/1h")
+	visitor.Shadow, visitor.Overrides = true, []rules.Override{{Some: rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}
+	set := must.Get(rules.New(o, r.mailbox("hour=1/1h"), visitor))(t)
+	if d := take(t, set, to("a@b.example")); !d.Allowed || d.Denied != "" || len(d.Shadow) != 2 || d.Shadow[0].Rule != "list" || d.Shadow[1].Rule != "visitor" || d.Shadow[0].Verdict.Limit != "denied" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// An override has its own limit, the narrowest first, on the records of the rule. A limit of 0 denies.
+func TestTake_Override_NarrowestDecides(t *testing.T) {
+	r := newRig(t)
+	mailbox := r.mailbox("hour=2/1h")
+	override := func(limit string, some rules.Some) {
+		o := rules.Override{Some: some}
+		if limit != "" {
+			o.Algorithm = throttletest.Policy(t, limit)
+		}
+		mailbox.Overrides = append(mailbox.Overrides, o)
+	}
+	override("hour=3/1h", rules.Some{Domains: []string{"b.example"}})
+	override("hour=1/1h", rules.Some{Domains: []string{"sub.b.example"}})
+	override("hour=4/1h", rules.Some{Mailboxes: []string{"*x@sub.b.example"}})
+	override("hour=5/1h", rules.Some{Mailboxes: []string{"vip@sub.b.example"}})
+	override("", rules.Some{Mailboxes: []string{"gone@b.example"}})
+	set := r.set(false, mailbox)
+	for email, limit := range map[string]int{"a@c.example": 2, "a@b.example": 3, "a@x.b.example": 3, "a@sub.b.example": 1, "a@x.sub.b.example": 1, "ax@sub.b.example": 4, "vip@sub.b.example": 5} {
+		for n := range limit + 1 {
+			d := take(t, set, to(email))
+			if d.Allowed != (n < limit) || d.Mailbox.Tiers[0].Limit != limit {
+				t.Errorf("%s, send %d: %+v", email, n, d)
+			}
+			if n == 0 { // a refund is by the limit that charged
+				if failed, err := set.Release(ctx, d.Charges); err != nil || len(failed) > 0 || !take(t, set, to(email)).Allowed {
+					t.Errorf("%s: the refund failed: %v, %v", email, failed, err)
+				}
+			}
+		}
+	}
+	if d := take(t, set, to("gone@b.example")); d.Denied != "mailbox" || d.Allowed {
+		t.Errorf("%+v", d)
+	}
+	mailbox.Exempt = rules.Some{Callers: []string{"web"}}
+	if d := take(t, r.set(false, mailbox), to("gone@b.example")); d.Denied != "" || !d.Allowed {
+		t.Errorf("exempt: %+v", d)
+	}
+}
+
+// One limit decides about each record, or a look at it and the memory of refusals would tell another than a send.
+func TestNew_OverrideNotByTheKey_Refused(t *testing.T) {
+	prefix := func(text string) rules.Some { return rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix(text)}} }
+	pair, _ := rules.Pair(rules.ByAPIKey, rules.ByMailbox)
+	domains := func(all ...string) rules.Some { return rules.Some{Domains: all} }
+	for _, tt := range []struct {
+		by   rules.By
+		some rules.Some
+		ok   bool
+	}{
+		{rules.ByMailbox, prefix("192.0.2.0/24"), false}, {rules.ByMailbox, rules.Some{Callers: []string{"web"}}, false}, {rules.ByClientIP, rules.Some{Mailboxes: []string{"a@b.example"}}, false},
+		{rules.ByAll, domains("b.example"), false}, {rules.ByDomain, domains("sub.b.example"), false}, {rules.ByDomain, rules.Some{Mailboxes: []string{"@b.example"}}, false},
+		{rules.ByClientIP, prefix("2001:db8::/65"), false}, {rules.ByTemplate, rules.Some{Purposes: []string{"x"}}, false},
+		{rules.ByClientIP, prefix("2001:db8::/64"), true}, {rules.ByDomain, domains("b.example"), true}, {pair, domains("sub.b.example"), true}, {pair, rules.Some{Callers: []string{"web"}}, true},
+		{rules.ByPurpose, rules.Some{Purposes: []string{"x"}}, true}, {rules.ByTemplate, rules.Some{Templates: []string{"x"}}, true},
+	} {
+		r := newRig(t)
+		rule := r.exact("other", tt.by, "hour=2/1h")
+		rule.Overrides = []rules.Override{{Some: tt.some}}
+		if _, err := rules.New(rules.Options{}, r.mailbox("hour=2/1h"), rule); (err == nil) != tt.ok {
+			t.Errorf("by %s, %+v: %v", tt.by, tt.some, err)
+		}
+	}
+}
+
+// What a node remembers of keys with an override is what Redis would answer: two nodes that remember, and one that
+// always asks, agree on every send.
+func TestTake_OverridesFromMemory_AsRedisAnswers(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Alone(t).Addr
+	node := func(remembers bool) (*rules.Set, *cluster.Memory) {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = client.Close() })
+		var memory *cluster.Memory
+		if remembers {
+			memory = must.Get(cluster.NewMemory(client, "test", 1<<20))(t)
+			t.Cleanup(memory.Close)
+		}
+		limiter := must.Get(cluster.NewWithMemory(client, "test:mailbox", throttletest.Policy(t, "blink=2/200ms,hour=20/1h"), memory))(t)
+		rule := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter, Overrides: []rules.Override{
+			{Some: rules.Some{Domains: []string{"loose.example"}}, Algorithm: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
+			{Some: rules.Some{Mailboxes: []string{"a@strict.example"}}, Algorithm: throttletest.Policy(t, "hour=1/1h")},
+		}}
+		return must.Get(rules.New(rules.Options{Remote: true}, rule))(t), memory
+	}
+	one, first := node(true)
+	two, second := node(true)
+	asks, _ := node(false)
+	refused, limits := map[string]bool{}, map[string]int{"a@loose.example": 5, "b@strict.example": 2, "a@strict.example": 1}
+	servertest.Eventually(t, "refusals from the memories of both", func() bool {
+		for email, limit := range limits {
+			for _, set := range []*rules.Set{one, two} {
+				before := peek(t, asks, to(email))
+				d := take(t, set, to(email))
+				if d.Mailbox.Tiers[0].Limit != limit {
+					t.Fatalf("%s is decided by %v", email, d.Mailbox.Tiers)
+				}
+				// Time passes between the two, so only a refusal that was over can be refused no more.
+				if !d.Allowed && (before.Allowed || before.Verdict.RetryAt-d.Verdict.RetryAt > 1 || d.Verdict.RetryAt-before.Verdict.RetryAt > 1) {
+					t.Fatalf("%s: refused until %d, by Redis %+v", email, d.Verdict.RetryAt, before.Verdict)
+				}
+				refused[email] = refused[email] || !d.Allowed
+			}
+		}
+		return first.Refusals() > 20 && second.Refusals() > 20 && len(refused) == 3
+	})
+	for email := range limits {
+		if !refused[email] {
+			t.Errorf("%s was never refused", email)
+		}
+	}
+}
+
+// Long lists cost a decision little: compare the two.
+func BenchmarkTake_Lists(b *testing.B) {
+	for _, n := range []int{0, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := newRig(b)
+			mailbox, some := r.mailbox("day=1000/24h"), rules.Some{}
+			for i := range n {
+				some.Domains = append(some.Domains, fmt.Sprintf("disposable%d.example.com", i))
+			}
+			for i := range n / 10 {
+				one := rules.Some{Mailboxes: []string{fmt.Sprintf("user%d@b.example", i)}}
+				mailbox.Overrides = append(mailbox.Overrides, rules.Override{Some: one, Algorithm: throttletest.Policy(b, "day=1000/24h")})
+			}
+			set := must.Get(rules.New(denies(some), mailbox))(b)
+			for i := 0; b.Loop(); i++ {
+				must.Get(set.Take(ctx, to(fmt.Sprintf("user%d@mail.b.example", i)), throttle.NewID()))(b)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// denyText is a denial, as it is written.
+type denyText struct {
+	Name   string   `yaml:"name"`
+	Some   someText `yaml:",inline"`
+	File   string   `yaml:"file"`
+	Shadow bool     `yaml:"shadow"`
+	Force  bool     `yaml:"force"`
+}
+
+// read reads a denial, and its file if it has one.
+func (t denyText) read(d Defaults, beside string, all []Rule, seen map[string]bool) (denial rules.Denial, err error) {
+	if err := checkName(t.Name, seen); err != nil {
+		return denial, err
+	}
+	if slices.ContainsFunc(all, func(r Rule) bool { return r.Name == t.Name }) {
+		return denial, refuse("name", "a rule has this name")
+	}
+	denial = rules.Denial{Name: t.Name, Shadow: t.Shadow}
+	w := d.guarded(t.Force)
+	if denial.Some, err = t.Some.read(w, ""); err != nil {
+		return denial, err
+	}
+	if t.File != "" {
+		if err := addFile(&denial.Some, relative(beside, t.File), w); err != nil {
+			return denial, err
+		}
+	}
+	if denial.Some.None() {
+		return denial, refuse("", "it names nothing; give it mailboxes, domains, networks, api_keys or a file")
+	}
+	return denial, nil
+}
+
+// relative returns the path of a file that is named in one in a directory.
+func relative(directory, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(directory, path)
+}
+
+// guarded are words that refuse what would deny everybody or, unless that is forced, the operator.
+func (d Defaults) guarded(force bool) words {
+	w := d.words()
+	guard := func(read func(string) (string, error)) func(string) (string, error) {
+		return func(text string) (string, error) {
+			one, err := read(text)
+			if err == nil && !force && d.ofSender(one) {
+				err = errors.New("it denies the domain of MAILGATE_FROM; add force: true if that is meant")
+			}
+			return one, err
+		}
+	}
+	w.pattern, w.domain = guard(w.pattern), guard(w.domain)
+	read := w.network
+	w.network = func(text string) (netip.Prefix, error) {
+		p, err := read(text)
+		if err == nil && p.Bits() == 0 {
+			err = fmt.Errorf("%s is every visitor", p)
+		}
+		return p, err
+	}
+	return w
+}
+
+// ofSender reports whether a domain, or the pattern of a whole one, has the operator's mailbox.
+func (d Defaults) ofSender(one string) bool {
+	_, own, _ := strings.Cut(d.Sender, "@")
+	if local, domain, pattern := strings.Cut(one, "@"); pattern {
+		return strings.Trim(local, "*") == "" && domain == own
+	}
+	return own == one || strings.HasSuffix(own, "."+one)
+}
