@@ -87,6 +87,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/hooks/{provider}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bounces and complaints, as email providers report them
+         * @description Each provider proves the origin in its own way; [Suppression](suppression.md) has the settings, and 404 is one that is not set. A call that is
+         *     not genuine gets the status that ends the provider's retries: 406 for Mailgun, 403 for Postmark, 401 for all others, without a body. The body
+         *     may have 1 MiB. Events that change nothing are 200.
+         */
+        post: operations["hookBounces"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/countdown/{token}": {
         parameters: {
             query?: never;
@@ -1526,6 +1548,53 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            default: components["responses"]["Other"];
+        };
+    };
+    hookBounces: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "brevo";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "*/*": unknown;
+            };
+        };
+        responses: {
+            /** @description All events are applied or counted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The call is not the provider's. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The call is not Postmark's. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The call is not Mailgun's. */
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
