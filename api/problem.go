@@ -68,7 +68,7 @@ type problem struct {
 	id          throttle.ID    // of what was charged
 	guessesLeft int            // of codeIncorrect
 	suppression *suppressed    // of recipientSuppressed
-	rule        string      // of recipientDenied
+	rule        string         // of recipientDenied
 	cause       error
 }
 

@@ -27,9 +27,9 @@ overrides:
   - {rule: mailbox, domains: [qa.example], limit: minute=2/60s, comment: tests of sign-up}
 `, settingsFor(relay.URL(), append(hooksOn, inMemory, doorOpen)...))
 	for body, rule := range map[string]string{
-		`{"email":"Victim@Sub.Mailinator.EXAMPLE"}`:                      "disposable",
-		`{"email":"mallory@example.com"}`:                                "disposable",
-		`{"email":"a@example.com","client_ip":"::ffff:203.0.113.7"}`:     "disposable",
+		`{"email":"Victim@Sub.Mailinator.EXAMPLE"}`:                     "disposable",
+		`{"email":"mallory@example.com"}`:                               "disposable",
+		`{"email":"a@example.com","client_ip":"::ffff:203.0.113.7"}`:    "disposable",
 		`{"email":"gone+again@example.com","client_ip":"198.51.100.1"}`: "mailbox",
 	} {
 		if r := s.app.must(t, "POST", "/send-code", body, 422); !strings.Contains(r.Raw, `"type":"/docs#recipient-denied"`) || !strings.Contains(r.Raw, `"rule":"`+rule+`"`) {
