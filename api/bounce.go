@@ -60,6 +60,10 @@ func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) er
 		return err
 	}
 	s.metrics.bounces.WithLabelValues(r.key, string(e.Kind), string(outcome)).Inc()
+	if !to.IsZero() {
+		s.recent.Add(s.with.Now(), []slog.Attr{slog.String("request_id", r.id), slog.String("from", r.client.String()), slog.String("key", r.key),
+			slog.String("mailbox", to.Hash()), slog.String("outcome", "bounced"), slog.String("reason", string(e.Kind)), slog.String("door", r.key), slog.String("cause", string(outcome))})
+	}
 	if outcome == bounce.Applied {
 		r.mailbox = to
 		s.audit(r, "recipient suppressed", nil, slog.String("reason", string(entry.Reason)), slog.String("source", entry.Source), slog.String("mailbox", to.Hash()))

@@ -61,6 +61,9 @@ func TestBounce_OfASentEmail_Suppresses(t *testing.T) {
 	r.do("DELETE", "/admin/suppressions/alice+x@example.com", opsKey, "").is(t, 204, "")
 	r.postmark("HardBounce", "alice+x@example.com", field).is(t, 200, "")
 	r.send("alice+x@example.com").is(t, 200, "")
+	if kept := r.kept("email=alice%2Bx@example.com&outcome=bounced", "door", "reason", "cause"); strings.Join(kept, ",") != "bounced postmark hard repeated,bounced postmark hard applied,bounced postmark hard unproven,bounced postmark soft counted" {
+		t.Errorf("operators see %q", kept)
+	}
 	r.do("GET", "/metrics", "", "").contains(t, `mailgate_bounces_total{kind="hard",outcome="applied",provider="postmark"} 1`,
 		`mailgate_bounces_total{kind="hard",outcome="repeated",provider="postmark"} 1`, `mailgate_bounces_total{kind="hard",outcome="unproven",provider="postmark"} 2`,
 		`mailgate_bounces_total{kind="soft",outcome="counted",provider="postmark"} 1`, `mailgate_bounces_total{kind="complaint",outcome="applied",provider="brevo"} 0`)

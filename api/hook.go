@@ -103,6 +103,9 @@ func (s *Server) call(r *request, hook Hook) called {
 		if came := s.sendEmail(r, attempts[i], email); came != accepted {
 			return came
 		}
+		if i < len(emails)-1 { // the log line is about the last one
+			s.keepPart(r)
+		}
 	}
 	return accepted
 }

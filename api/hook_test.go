@@ -212,6 +212,8 @@ func TestHookSupabase_EmailChange_BothOrNone(t *testing.T) {
 			t.Errorf("a refused change was charged: %s", got.text)
 		}
 	}
+	same(t, r.kept("outcome=sent&door=supabase", "visitor"), "sent 203.0.113.7", "sent 203.0.113.7")
+	same(t, r.kept("email=carol@new.example", "key"), "replayed supabase", "sent supabase")
 	for to, code := range map[string]string{"alice@example.com": "305805", "carol@new.example": "871923"} {
 		if mail := r.Mails(to); len(mail) != 1 || !strings.Contains(mail[0], code) {
 			t.Errorf("%s: %+v", to, mail)

@@ -36,6 +36,13 @@ func (s *Server) keepRequest(r *request) {
 	s.recent.Add(s.with.Now(), r.attrs)
 }
 
+// keepPart keeps what a request has done so far, before it does more of the kind.
+func (s *Server) keepPart(r *request) {
+	r.describe(fiber.StatusOK, time.Since(r.began))
+	s.keepRequest(r)
+	r.attrs, r.only = r.attrs[:0], r.only[:0]
+}
+
 // noteReply notes what a relay said, for operators.
 func (r *request) noteReply(name string, said relay.Reply) {
 	r.only = append(r.only, slog.String("relay", name), slog.String("reply", said.Masked(r.mailbox)))

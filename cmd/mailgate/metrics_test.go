@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 )
 
@@ -36,6 +38,7 @@ actions:
 	if has := metricsOf(served); !maps.Equal(has, documented) {
 		t.Errorf("servers have %v\nthe documentation %v", has, documented)
 	}
+	shownBy(t, documented)
 	for _, outcome := range regexp.MustCompile(`mailgate_sends_total\{.*outcome="(.*?)"`).FindAllStringSubmatch(served, -1) {
 		if !regexp.MustCompile("(?m)^\\| .*`" + outcome[1] + "`.* \\|").MatchString(text) {
 			t.Errorf("the outcome %s of sends is not documented", outcome[1])
@@ -103,4 +106,40 @@ func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
 	at := []string{"MAILGATE_LISTEN=127.0.0.1:1", "MAILGATE_OPS_LISTEN=" + address}
 	does(t, at, exitOK, "", "healthcheck")
 	does(t, append(at, "MAILGATE_URL=http://127.0.0.1:1"), exitFailure, "no server answers", "healthcheck")
+}
+
+// shownBy fails the test if the alerts or the dashboard use a metric or a label that no server has.
+func shownBy(t testing.TB, served map[string]string) {
+	t.Helper()
+	for _, file := range []string{"alerts.yaml", "grafana.json"} {
+		text := readFile(t, deployed+file)
+		used := regexp.MustCompile(`(mailgate_[a-z_]+)(?:\{(.*?)\})?`).FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)
+		for _, one := range used {
+			name := strings.TrimSuffix(strings.TrimSuffix(one[1], "_bucket"), "_count")
+			labels, known := served[name]
+			if !known {
+				t.Errorf("%s: no server has %s", file, one[1])
+			}
+			for _, label := range regexp.MustCompile(`(\w+)(?:=~|=|!=)"`).FindAllStringSubmatch(one[2], -1) {
+				if label[1] != "instance" && label[1] != "job" && !slices.Contains(strings.FieldsFunc(labels, func(r rune) bool { return r == ',' || r == ' ' }), label[1]) {
+					t.Errorf("%s: %s has no label %s, but %s", file, name, label[1], labels)
+				}
+			}
+		}
+		if len(used) < 10 {
+			t.Errorf("%s uses %d metrics", file, len(used))
+		}
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title, Description string
+			Targets            []struct{ Expr string }
+		}
+	}
+	must.OK(t, json.Unmarshal([]byte(readFile(t, deployed+"grafana.json")), &dashboard))
+	for _, panel := range dashboard.Panels {
+		if panel.Title == "" || panel.Description == "" || len(panel.Targets) == 0 {
+			t.Errorf("a panel lacks something: %+v", panel)
+		}
+	}
 }
