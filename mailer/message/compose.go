@@ -34,10 +34,15 @@ type Message struct {
 // Composer makes the emails of one sender. It may be used from any number of goroutines.
 type Composer struct {
 	templates *Templates
-	from      Sender
-	domain    string   // the sender's, for Message-IDs
-	fromLine  []byte   // the header From
-	layouts   sync.Map // layoutKey to *layout, nil where none can be kept
+	heads     map[string]head // by template
+	layouts   sync.Map        // layoutKey to *layout, nil where none can be kept
+}
+
+// head is what the header blocks of a template's emails have in common.
+type head struct {
+	from   Sender
+	domain string // the sender's, for Message-IDs
+	lines  []byte // the header fields From, Reply-To and those of the template's own
 }
 
 // NewComposer makes a Composer and tries the templates with this sender's name, which may
@@ -46,10 +51,24 @@ func NewComposer(from Sender, templates *Templates) (*Composer, error) {
 	if err := templates.try(from.Name); err != nil {
 		return nil, err
 	}
-	_, domain, _ := strings.Cut(from.Address.String(), "@")
-	fromLine, err := appendHeader(nil, "From", from.header())
-	return &Composer{templates: templates, from: from, domain: domain, fromLine: fromLine}, err
+	c := &Composer{templates: templates, heads: map[string]head{}}
+	for name, s := range templates.settings {
+		h := head{from: from}
+		if !s.from.Address.IsZero() {
+			h.from = s.from
+		}
+		_, h.domain, _ = strings.Cut(h.from.Address.String(), "@")
+		var err error
+		if h.lines, err = appendHeader(nil, "From", h.from.header()); err != nil {
+			return nil, err
+		}
+		h.lines = append(h.lines, s.lines...)
+		c.heads[name] = h
+	}
+	return c, nil
 }
+
+func (c *Composer) headOf(r Request) head { return c.heads[cmp.Or(r.Template, DefaultTemplate)] }
 
 // Digest returns a hash of the templates' texts.
 func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
@@ -59,7 +78,7 @@ func (c *Composer) Templates() []string { return slices.Sorted(maps.Keys(c.templ
 
 // Critical reports whether the emails of a template reach an address that bounced, once a day.
 func (c *Composer) Critical(template string) bool {
-	return c.templates.critical[cmp.Or(template, DefaultTemplate)]
+	return c.templates.settings[cmp.Or(template, DefaultTemplate)].Critical
 }
 
 // Check returns what Compose would refuse in a request, one error for each field, so that a bad field
@@ -98,7 +117,7 @@ func (c *Composer) suits(t *template, r Request) *Error {
 // fill fills in the template, and names the field that is at fault where the result
 // cannot be sent.
 func (c *Composer) fill(t *template, r Request, v values) (content, *Error) {
-	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.from.Name, Data: r.Data}, r.ExpiresInMS)
+	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.headOf(r).from.Name, Data: r.Data}, r.ExpiresInMS)
 	if key := missingKey(err); key != "" {
 		return content{}, &Error{"data", "lacks " + key + ", which the template needs"}
 	}
@@ -127,10 +146,11 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	if err := r.checkSubject(subject); err != nil {
 		return Message{}, err
 	}
-	id := "<" + r.ID + "@" + c.domain + ">"
-	head := make([]byte, 0, l.size+1024)
+	own := c.headOf(r)
+	id := "<" + r.ID + "@" + own.domain + ">"
+	head := make([]byte, 0, l.size+len(own.lines)+1024)
 	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
-	head = append(head, c.fromLine...)
+	head = append(head, own.lines...)
 	var err error
 	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(subject)}, {"Message-ID", id}} {
 		if head, err = appendHeader(head, header[0], header[1]); err != nil {
@@ -140,5 +160,5 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	out := bytes.NewBuffer(head)
 	v.boundary = rand.Text()
 	l.write(out, v)
-	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: out.Bytes()}, nil
+	return Message{ID: id, From: own.from.Address, To: r.To, Bytes: out.Bytes()}, nil
 }

@@ -29,6 +29,13 @@ const settingsFile = "template.yaml"
 type settings struct {
 	// Critical emails reach an address that bounced, once a day.
 	Critical bool `yaml:"critical"`
+	// From and ReplyTo are senders, as in the settings of the program. An empty From is that one.
+	From    string            `yaml:"from"`
+	ReplyTo string            `yaml:"reply_to"`
+	Headers map[string]string `yaml:"headers"`
+
+	from  Sender
+	lines []byte // the header fields Reply-To and Headers
 }
 
 var templateFiles = []string{subjectFile, textFile, bodyFile, expiresFile}
@@ -98,10 +105,17 @@ func (s *settings) read(files fs.FS, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil {
-		_, err = yamlfile.Decode(path, []byte(text), s)
+	if err != nil {
+		return err
 	}
-	return err
+	file, err := yamlfile.Decode(path, []byte(text), s)
+	if err != nil {
+		return err
+	}
+	if part, err := s.prepare(); err != nil {
+		return file.Wrong("$."+part, part+": "+err.Error())
+	}
+	return nil
 }
 
 // each calls read for the names in a directory that do not start with a dot. It follows links,

@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"errors"
@@ -26,7 +27,7 @@ var builtinTemplates embed.FS
 type Templates struct {
 	byName        map[string]map[string]*template // name, then locale in lower case
 	defaultLocale string
-	critical      map[string]bool // by name
+	settings      map[string]settings // by name
 	digest        [sha256.Size]byte
 }
 
@@ -95,15 +96,15 @@ func LoadTemplates(own fs.FS, defaultLocale string, hooks ...string) (*Templates
 }
 
 func (t *Templates) readSettings(own fs.FS) error {
-	t.critical = map[string]bool{}
+	t.settings = map[string]settings{}
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		s := settings{Critical: slices.Contains(criticalKinds, name)}
 		if err := s.read(own, name); err != nil {
 			return err
 		}
-		t.critical[name] = s.Critical
+		t.settings[name] = s
 	}
-	t.digest = sha256.Sum256(fmt.Appendf(t.digest[:], "%v", t.critical))
+	t.digest = sha256.Sum256(fmt.Appendf(t.digest[:], "%v", t.settings))
 	return nil
 }
 
@@ -149,7 +150,7 @@ func (t *Templates) find(name, locale string) *template {
 func (t *Templates) try(sender string) error {
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		for _, locale := range slices.Sorted(maps.Keys(t.byName[name])) {
-			if err := t.byName[name][locale].try(sender); err != nil {
+			if err := t.byName[name][locale].try(cmp.Or(t.settings[name].from.Name, sender)); err != nil {
 				return templateError(err)
 			}
 		}

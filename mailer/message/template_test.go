@@ -1,15 +1,19 @@
 package message_test
 
 import (
+	"bytes"
 	"fmt"
 	"html"
 	"io/fs"
+	"mime"
+	"net/mail"
 	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
@@ -133,6 +137,17 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"endless recursion", invite("invite/en/text.txt", `{{.Code}}{{define "x"}}{{template "x"}}{{end}}{{template "x"}}`), "invite/en/text.txt"},
 		{"text saved as GBK", invite("invite/en/text.txt", "\xd1\xe9\xd6\xa4\xc2\xeb {{.Code}}"), "invite/en/text.txt: is not valid UTF-8"},
 		{"unknown setting", invite("invite/template.yaml", "critical: true\ncritcal: true"), "invite/template.yaml:2: unknown key critcal"},
+		{"a sender that is none", invite("invite/template.yaml", "critical: true\nfrom: hidden"), "invite/template.yaml:2: from: the sender must read like"},
+		{"a reply to two", invite("invite/template.yaml", "reply_to: a@acme.example, b@acme.example"), "invite/template.yaml:1: reply_to: the sender must read like"},
+		{"a line break in a header", invite("invite/template.yaml", "headers:\n  X-Tag: \"a\\r\\nBcc: victim@b.example\""), "invite/template.yaml:2: headers: the value of X-Tag must be up to 900"},
+		{"a line break in its name", invite("invite/template.yaml", "headers: {\"X-Tag: a\\r\\nBcc\": victim@b.example}"), "invite/template.yaml:1: headers: a name is up to 64 letters"},
+		{"another recipient", invite("invite/template.yaml", "headers: {bCc: victim@b.example}"), "invite/template.yaml:1: headers: bCc is written by mailgate"},
+		{"another structure", invite("invite/template.yaml", "headers: {Content-Transfer-Encoding: binary}"), "invite/template.yaml:1: headers: Content-Transfer-Encoding is written"},
+		{"a proof", invite("invite/template.yaml", "headers: {x-smtpapi: '{}'}"), "invite/template.yaml:1: headers: x-smtpapi is written"},
+		{"a header twice", invite("invite/template.yaml", "headers: {X-A: a, x-a: b}"), "invite/template.yaml:1: headers: x-a is given twice"},
+		{"an empty header", invite("invite/template.yaml", "headers: {X-A: ''}"), "invite/template.yaml:1: headers: the X-A header has an invalid value"},
+		{"an encoded word", invite("invite/template.yaml", "headers: {X-A: '=?UTF-8?B?YQ==?='}"), "invite/template.yaml:1: headers: the value of X-A"},
+		{"a long header", invite("invite/template.yaml", "headers: {X-A: '"+strings.Repeat("a", 901)+"'}"), "invite/template.yaml:1: headers: the value of X-A"},
 		{"setting of a wrong type", invite("invite/template.yaml", "critical: very"), "invite/template.yaml:1: it must be true or false"},
 		{"HTML saved as UTF-16", invite("invite/en/body.html", "\xff\xfe<\x00p\x00>\x00{{.Code}}"), "invite/en/body.html: is not valid UTF-8"},
 	}
@@ -143,6 +158,38 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 				t.Errorf("got  %v\nwant template %s…", err, test.want)
 			}
 		})
+	}
+}
+
+// A template has its own sender and header fields, and the others do not.
+func TestCompose_OwnSenderAndHeaders_OfThatTemplate(t *testing.T) {
+	own := invite("invite/template.yaml", "from: 'Müller, Acme <hello@news.acme.example>'\nreply_to: Help <help@acme.example>\n"+
+		"headers:\n  X-SES-CONFIGURATION-SET: codes\n  List-Unsubscribe: <https://acme.example/out>\n", "invite/en/subject.txt", "From {{.Sender}}")
+	if _, err := message.LoadTemplates(own, "en"); err == nil || !strings.Contains(err.Error(), "with the name in double quotes") {
+		t.Errorf("a name with a comma and no quotes: %v", err)
+	}
+	own["invite/template.yaml"].Data = []byte(strings.Replace(string(own["invite/template.yaml"].Data), "Müller, Acme", `"Müller, Acme"`, 1))
+	composer := newComposer(t, "Acme <a@acme.example>", own)
+	compose := func(template string) (message.Message, mail.Header) {
+		m := must.Get(composer.Compose(message.Request{To: must.Get(address.Parse("alice@example.com", address.Identity{}))(t), Template: template, Code: "123456", ID: "one", Data: map[string]string{"host": "x"}}))(t)
+		return m, must.Get(mail.ReadMessage(bytes.NewReader(m.Bytes)))(t).Header
+	}
+	m, header := compose("invite")
+	for name, want := range map[string]string{
+		"Reply-To": "Help <help@acme.example>", "X-Ses-Configuration-Set": "codes", "List-Unsubscribe": "<https://acme.example/out>", "To": "<alice@example.com>",
+		"Message-Id": "<one@news.acme.example>", "Auto-Submitted": "auto-generated", "Bcc": "",
+	} {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	from := must.Get(header.AddressList("From"))(t)
+	subject := must.Get(new(mime.WordDecoder).DecodeHeader(header.Get("Subject")))(t)
+	if from[0].Name != "Müller, Acme" || m.From.String() != "hello@news.acme.example" || subject != "From Müller, Acme" {
+		t.Errorf("from %v, envelope %s, subject %q", from, m.From.String(), subject)
+	}
+	if m, header := compose(""); header.Get("From") != "Acme <a@acme.example>" || m.From.String() != "a@acme.example" || header.Get("Reply-To")+header.Get("List-Unsubscribe") != "" {
+		t.Errorf("the default template has %v", header)
 	}
 }
 
@@ -166,7 +213,7 @@ func TestDigest_OtherTexts_Differs(t *testing.T) {
 	}
 	for _, other := range []fstest.MapFS{
 		nil, invite("invite/en/text.txt", "{{.Code}}"), invite("invite/en/expires.txt", "{{.Count}}"), invite("code/en/subject.txt", "Code"),
-		invite("invite/template.yaml", "critical: true"),
+		invite("invite/template.yaml", "critical: true"), invite("invite/template.yaml", "headers: {X-A: a}"), invite("invite/template.yaml", "from: b@acme.example"),
 		invite("invite/en/text.txt", "{{.Code}}\n", "invite/en/body.html", "{{.Code}}"), invite("invite/en/text.txt", "{{.Code}}", "invite/en/body.html", "\n{{.Code}}"),
 	} {
 		if digest(other) == one {

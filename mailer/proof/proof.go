@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,11 @@ var fields = []field{
 	{provider: "mailgun", name: "X-Mailgun-Variables", before: `{"mailgate":"`, after: `"}`},
 	{provider: "postmark", name: "X-PM-Metadata-mailgate", each: true},
 	{provider: "brevo", name: "X-Mailin-custom", before: "mailgate:"},
+}
+
+// Has reports whether a header field, in any letter case, is one that proofs are in.
+func Has(name string) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return strings.EqualFold(f.name, name) })
 }
 
 // New returns the Proofs of a secret. Emails have the fields of these providers.
