@@ -5,6 +5,7 @@ import { announce, ask, errorText, forgetKey, isAskedFor, keepKey, key } from ".
 import { clearFigures, watchFigures } from "./console_figures.js";
 import { hideMailbox, lookUp, namedMailbox, unnameMailbox } from "./console_mailbox.js";
 import { clearRequests, watchRequests } from "./console_requests.js";
+import { hideSuppressions } from "./console_suppressions.js";
 import { hideTrial } from "./console_trial.js";
 import { handedOver } from "./handover.js";
 
@@ -35,6 +36,7 @@ function leave(why = "") {
   clearRequests();
   hideMailbox();
   hideTrial();
+  hideSuppressions();
   forgetKey();
   at("signed-in").hidden = true;
   at("sign-out").hidden = true;

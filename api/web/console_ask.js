@@ -44,21 +44,21 @@ async function* chunks(reader) {
 
 // ask returns the status and the JSON that came back; status 0 where nothing did. A 401 ends the
 // session: the page forgets what it shows, and what was asked is out of date then.
-export async function ask(path, body) {
+export async function ask(path, body, method = body === undefined ? "GET" : "POST") {
   const headers = authorization();
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
   }
   try {
     const response = await fetch(path, {
-      method: body === undefined ? "GET" : "POST",
+      method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       credentials: "omit",
       signal: AbortSignal.timeout(timeout),
     });
-    const answer = { status: response.status, body: await response.json() };
+    const answer = { status: response.status, body: response.status === 204 ? {} : await response.json() };
     if (answer.status === 401) {
       dispatchEvent(new Event("mailgate-unauthorized"));
     }

@@ -98,7 +98,7 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
-  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
+  for (const id of ["found-title", "found-pill", "found-why", "found-suppressed", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
     at(id).replaceChildren();
   }
   at("found").hidden = true;
@@ -174,6 +174,7 @@ function show(body) {
   at("found").hidden = false;
   writeAddress(at("found-title"), body.email);
   at("found-tried").textContent = "";
+  at("found-suppressed").textContent = (body.suppressions ?? []).map(({ reason, until }) => `Gets no email: ${reason}, until ${until ? moment(Date.parse(until)) : "removed"}.`).join(" ");
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("ask-reset"));

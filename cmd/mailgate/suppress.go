@@ -177,7 +177,25 @@ func (c suppressionColumns) of(row []string) (email, reason string) {
 		}
 		return strings.TrimSpace(row[i])
 	}
-	return cell(c.email), cmp.Or(reasonWords[strings.ToLower(cell(c.reason))], c.all)
+	return active(cell(c.email)), cmp.Or(reasonWords[strings.ToLower(cell(c.reason))], c.all)
+}
+
+// formula begins a cell that a spreadsheet runs.
+const formula = "=+-@\t\r'"
+
+// inert puts a quotation mark before what a spreadsheet would run, and active removes it.
+func inert(cell string) string {
+	if cell != "" && strings.ContainsRune(formula, rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+func active(cell string) string {
+	if rest, quoted := strings.CutPrefix(cell, "'"); quoted && rest != "" && strings.ContainsRune(formula, rune(rest[0])) {
+		return rest
+	}
+	return cell
 }
 
 type suppressionsCommand struct {
@@ -240,10 +258,13 @@ func (s suppressionsCommand) writer(out io.Writer) (write func(listed) error, fl
 	if s.CSV {
 		file := csv.NewWriter(out)
 		err := file.Write(head)
-		return func(e listed) error { return errors.Join(err, file.Write(cells(e))) }, func() error {
-			file.Flush()
-			return file.Error()
-		}
+		return func(e listed) error {
+				e.Email, e.Source = inert(e.Email), inert(e.Source)
+				return errors.Join(err, file.Write(cells(e)))
+			}, func() error {
+				file.Flush()
+				return file.Error()
+			}
 	}
 	table := columns(out)
 	fmt.Fprintln(table, strings.ToUpper(strings.Join(head, "\t")))

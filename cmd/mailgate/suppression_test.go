@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/csv"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -111,6 +113,31 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 		does(t, environ, exitOK, "suppressed: 1; rows without a valid address: 1\n", "suppress", "--import", path)
 		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
 		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
+	}
+	// No cell is a formula to a spreadsheet, and the import reads them as they were.
+	odd := map[string]string{"=cmd|x@example.com": "=1+1", "+1@example.com": "@x", "-1@example.com": "'=x", "'=1@example.com": "-x", "'o@example.com": "o"}
+	for email, source := range odd {
+		does(t, environ, exitOK, "suppressed: 1\n", "suppress", "--source="+source, "--", email)
+	}
+	table = does(t, environ, exitOK, "'=cmd|x@example.com,manual,,20", "suppressions", "--csv")
+	for _, row := range must.Get(csv.NewReader(strings.NewReader(table)).ReadAll())(t) {
+		for _, cell := range row {
+			if strings.ContainsAny(cell[:min(1, len(cell))], "=+-@\t\r") {
+				t.Errorf("a spreadsheet runs %s", cell)
+			}
+		}
+	}
+	for email := range odd {
+		does(t, environ, exitOK, "", "unsuppress", "--", email)
+	}
+	again := filepath.Join(dir, "again")
+	servertest.Write(t, again, table)
+	does(t, environ, exitOK, "suppressed: 5\n", "suppress", "--import", again)
+	for email := range odd {
+		does(t, environ, exitOK, email, "suppressions")
+	}
+	for email := range odd {
+		does(t, environ, exitOK, "", "unsuppress", "--", email)
 	}
 	complaints := filepath.Join(dir, "complaints")
 	servertest.Write(t, complaints, "address,created_at\nalice@example.com,x\n")

@@ -1,0 +1,49 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/suppression"
+)
+
+// One operator's story: add a mailbox to the list, page through it, remove what a visitor has asked about, and sign out.
+func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t)
+	v.signsIn(s)
+	v.click("#show-suppressions")
+	v.reads("show-suppressions", "The list is empty.")
+	v.enters("suppress-email", "no address")
+	v.isTrue(`document.getElementById("suppress-note").textContent.length > 10`)
+	v.types("suppress-source", "ticket 4711")
+	v.enters("suppress-email", "Alice+x@example.com")
+	v.reads("suppress-done", "Alice+x@example.com gets no email until you remove it.")
+	v.click("#show-suppressions")
+	v.reads("suppressions", "alice@example.commanualremovedticket 4711")
+	list := s.Options.Suppressions
+	for i, reason := range []suppression.Reason{suppression.HardBounce, suppression.Complaint, suppression.NotMe} {
+		to := must.Get(address.Parse(fmt.Sprintf("a-rather-long-name-%d@subdomain.example.com", i), s.Options.Identity))(t)
+		must.Get(list.Add(t.Context(), to, reason, "postmark"))(t)
+	}
+	v.enters("suppress-email", "bob@example.com")
+	v.reads("suppressions", "bob@example.com")
+	v.looksRight("console-suppressions")
+	for i := range suppression.PageSize {
+		to := must.Get(address.Parse(fmt.Sprintf("c%d@example.com", i), s.Options.Identity))(t)
+		must.Get(list.Add(t.Context(), to, suppression.HardBounce, "ses"))(t)
+	}
+	v.click(`[aria-label="Remove bob@example.com"]`)
+	v.reads("suppress-done", "bob@example.com was removed, for all reasons.")
+	v.hasFocus("suppressions-title")
+	v.isTrue(`document.getElementById("suppressions").rows.length === 500`)
+	v.click("#show-suppressions")
+	v.isTrue(`document.getElementById("suppressions").rows.length === 504 && document.getElementById("show-suppressions").hidden`)
+	v.is(`[...document.getElementById("suppressions").rows].some((row) => row.textContent.includes("bob@"))`, "false")
+	v.looksUp("Alice+y@example.com")
+	v.reads("found-suppressed", "Gets no email: manual, until removed.")
+	v.click("#sign-out")
+	v.is(`document.getElementById("suppressions").textContent + document.getElementById("suppress-done").textContent`, "")
+}
