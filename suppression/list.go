@@ -37,6 +37,7 @@ type List struct {
 	loading atomic.Pointer[index] // that is to replace it; nil for none
 	synced  time.Time             // when the changes of other nodes were last read
 	failed  bool                  // the last time
+	opening bool                  // the index has what the copy has, and nothing else
 
 	stop context.CancelFunc
 	all  sync.WaitGroup
@@ -60,7 +61,9 @@ func Open(ctx context.Context, o Options) (*List, error) {
 		l.loaded.Store(true)
 	}
 	if o.Redis != nil {
+		l.opening = true
 		l.sync(ctx)
+		l.opening = false
 	}
 	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	l.all.Go(func() { l.follow(ctx) })
