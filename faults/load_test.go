@@ -21,6 +21,7 @@ type load struct {
 	ends  sync.WaitGroup
 
 	recent []repeatable
+	listed []string // mailboxes that were put on the suppression list
 
 	mu     sync.Mutex
 	calls  []judge.Call
@@ -62,6 +63,8 @@ func (l *load) begin() {
 		l.look(node)
 	case p < 88:
 		l.verify(node)
+	case p < 93:
+		l.list(node)
 	default:
 		l.act(node)
 	}
@@ -205,6 +208,31 @@ func (l *load) takeBack() (one judge.Call, ok bool) {
 		}
 	}
 	return one, false
+}
+
+// list puts a mailbox on the suppression list, takes it off, or sends to one that was on it.
+func (l *load) list(n *node) {
+	known := l.listed
+	if len(known) == 0 || l.rng.IntN(3) == 0 {
+		mailbox := l.newMailbox()
+		l.listed = append(known, mailbox)
+		l.change(n, "PUT", mailbox, judge.Suppress)
+		return
+	}
+	mailbox := known[l.rng.IntN(len(known))]
+	switch l.rng.IntN(5) {
+	case 0:
+		l.change(n, "DELETE", mailbox, judge.Lift)
+	case 1:
+		l.submit(n, mailbox, true)
+	default:
+		l.send(n, mailbox)
+	}
+}
+
+func (l *load) change(n *node, method, mailbox string, what judge.Purpose) {
+	l.hide(mailbox)
+	l.begins(n, method, "/admin/suppressions/"+mailbox+"@"+domainOf(mailbox), "", judge.Call{For: what, Subject: mailbox})
 }
 
 // begins asks a node, and does not wait for the answer.

@@ -73,16 +73,19 @@ var denials = [...][]string{
 	Verify:  {"429 quota-exceeded", "422 code-incorrect", "410 code-expired"},
 	Take:    {"429 quota-exceeded"},
 	Release: {},
+	Lift:    {},
 }
 
 // isAnswer reports whether a call may be answered so by a healthy node, or by one that passes
 // on a relay's refusal.
 func (c *checker) isAnswer(call *Call) bool {
 	switch {
-	case call.Status == 0 || call.Status >= 500 || call.Status == 200:
+	case call.Status == 0 || call.Status >= 500 || call.Status == 200 || call.Status == 204 && call.For >= Suppress:
 		return true
 	case call.Kind == recipientRejected:
 		return call.For == Send && c.Terms.mayFail(recipientRejected) && (call.Replayed || c.faultIn(call.Span))
+	case call.Kind == Suppressed:
+		return call.For == Send // and the list says so
 	case call.Kind == "idempotency-in-flight" && call.Key == "":
 		return false
 	}

@@ -17,19 +17,20 @@ func Judge(run *Run) []Violation {
 	c.keys()
 	c.codes()
 	c.finals()
+	c.suppressed()
 	return c.found
 }
 
 // checker is a run with indexes, and the violations found in it.
 type checker struct {
 	*Run
-	asked   [Release + 1]map[string][]*Call // by mailbox or subject
-	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
-	byID    map[string][]Mail               // the same, by admission
-	ofDoor  map[string]bool                 // admissions of emails by SMTP
-	back    map[string]*Call                // requested releases, by what they refund
-	touched map[string]bool                 // mailboxes and subjects that were requested during the fault
-	alone   map[string][]int                // nodes that may have decided about them alone then
+	asked   [Lift + 1]map[string][]*Call // by mailbox or subject
+	mailsOf map[string][]Mail            // accepted by a relay, by mailbox
+	byID    map[string][]Mail            // the same, by admission
+	ofDoor  map[string]bool              // admissions of emails by SMTP
+	back    map[string]*Call             // requested releases, by what they refund
+	touched map[string]bool              // mailboxes and subjects that were requested during the fault
+	alone   map[string][]int             // nodes that may have decided about them alone then
 	found   []Violation
 }
 

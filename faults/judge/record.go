@@ -72,6 +72,8 @@ const (
 	Verify
 	Take
 	Release
+	Suppress
+	Lift
 )
 
 // Call is one request and its answer.
@@ -102,6 +104,8 @@ const (
 	quotaExceeded     = "quota-exceeded"
 	storeUnavailable  = "store-unavailable"
 	recipientRejected = "recipient-rejected"
+	// Suppressed is the kind of an answer to a send to who is on the suppression list.
+	Suppressed = "recipient-suppressed"
 )
 
 // What may come of an email by SMTP only.

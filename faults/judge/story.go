@@ -7,7 +7,7 @@ import (
 )
 
 // purposes are the words for purposes in a story.
-var purposes = [...]string{Send: "send", Look: "look", Verify: "verify", Take: "take", Release: "release"}
+var purposes = [...]string{Send: "send", Look: "look", Verify: "verify", Take: "take", Release: "release", Suppress: "suppress", Lift: "lift"}
 
 // Story returns all that the run has of a mailbox or the subject of an action, in order of time,
 // which is in milliseconds since the first fault began.
