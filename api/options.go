@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -51,6 +52,10 @@ type Options struct {
 	// BounceHooks take what email providers report, for Bounces, with names that no API key has. It may be empty.
 	BounceHooks []*bounce.Hook
 	Bounces     *bounce.Receiver
+
+	// TryRules reads the rules that a reload would put in force, over records of their own that are empty and go by
+	// a clock. The caller calls done.
+	TryRules func(now func() int64) (set *rules.Set, done func(), err error)
 
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
 	// mailboxes and subjects in logs. Servers that share their records share it as well. 16

@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/internal/recent"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/share"
+	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/valyala/fasthttp"
 )
 
@@ -48,7 +49,8 @@ type Server struct {
 
 	others []func(context.Context) error // see AlsoDrain
 	live   atomic.Pointer[Live]
-	trying sync.Mutex // held by the running trial of other tiers
+	trying sync.Mutex // held by the running trial of other tiers or rules
+	past   past
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
@@ -86,7 +88,8 @@ func New(o Options) (s *Server, err error) {
 		return nil, err
 	}
 	s.delivery = delivery.New(delivery.Options{
-		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
+		Admitted: func(send rules.Send) { s.past.add(o.Now(), send) },
+		Relay:    o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
 		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds, Suppressed: s.metrics.suppressed},
 	})
 	s.newEndpoints()

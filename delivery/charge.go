@@ -57,6 +57,9 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 	if !d.Allowed {
 		return &Error{Kind: Limited, Result: Result{Decision: d}}
 	}
+	if s.o.Admitted != nil {
+		s.o.Admitted(c.traits)
+	}
 	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
 	return nil
 }

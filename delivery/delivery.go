@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	Suppressions *suppression.List
 	Passes       *throttle.Limiter
 	Proofs       *proof.Proofs // are in the emails
+	// Admitted is told of each send that the rules admit. It may be nil.
+	Admitted func(rules.Send)
 	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
 	Now          func() int64 // milliseconds since 1970

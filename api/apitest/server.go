@@ -108,6 +108,11 @@ func New(with Setup) *Server {
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),
 		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
+		TryRules: func(now func() int64) (*rules.Set, func(), error) {
+			own := must.Have(cache.Open(cache.Options{Now: now}))
+			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), throttle.DefaultPolicy())})
+			return set, func() { _ = own.Close() }, err
+		},
 		Proofs:       must.Have(proof.New(nil, []byte(secret))),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,

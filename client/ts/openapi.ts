@@ -496,6 +496,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/what-if/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try the rules file on the sends of a day
+         * @description Replays the last 20,000 sends that this node admitted since it started, of a day at most, under the rules file as it is now, as if
+         *     nothing had been sent before, and changes nothing: for before a reload. A send that was refused is not among them.
+         */
+        post: operations["whatIfRules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin": {
         parameters: {
             query?: never;
@@ -988,6 +1009,41 @@ export interface components {
             /** @description The mailboxes with the most refusals. */
             worst: components["schemas"]["TriedMailbox"][];
             mailbox?: components["schemas"]["TriedMailbox"];
+        };
+        RulesTrial: {
+            /**
+             * Format: date-time
+             * @description When the first of the sends was admitted.
+             */
+            since: string | null;
+            /** Format: int64 */
+            sends: number;
+            /**
+             * Format: int64
+             * @description Sends that these rules would have refused or denied.
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description Mailboxes with such a send.
+             */
+            mailboxes: number;
+            /**
+             * Format: int64
+             * @description Visitors with such a send, of those who are known.
+             */
+            visitors: number;
+            /** @description What each refused; a shadow would have. */
+            rules: {
+                rule: string;
+                shadow: boolean;
+                /** Format: int64 */
+                refused: number;
+            }[];
+            /** @description Whether five seconds were enough. */
+            complete: boolean;
+            /** Format: date-time */
+            server_time: string;
         };
         Refusals: {
             rule: string;
@@ -2299,6 +2355,39 @@ export interface operations {
             422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
+            default: components["responses"]["Other"];
+        };
+    };
+    whatIfRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulesTrial"];
+                };
+            };
+            /** @description Another trial is in progress. */
+            409: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             default: components["responses"]["Other"];
         };
     };

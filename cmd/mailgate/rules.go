@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -68,6 +69,20 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 			Overrides: r.Overrides})
 	}
 	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials}, all...)
+}
+
+// tryRules reads the rules as a reload would, over records in memory that go by another clock.
+func (p *program) tryRules(now func() int64) (set *rules.Set, done func(), err error) {
+	file, err := readRules(p.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := cache.Open(cache.Options{Now: now})
+	if err != nil {
+		return nil, nil, fmt.Errorf("trying the rules: %w", err)
+	}
+	set, err = (&store{own: own}).ruleSet(file)
+	return set, func() { _ = own.Close() }, err
 }
 
 // ruleTable returns where the records of a rule are. It has the "by", so that a rule which

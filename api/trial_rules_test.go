@@ -1,0 +1,53 @@
+package api_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+const tryRules = "/admin/what-if/rules"
+
+// A trial replays the admitted sends of a day at their own times, under limits, denials and shadows, and charges nothing.
+func TestTryRules_SendsOfADay_CountedByRule(t *testing.T) {
+	wrong := error(nil)
+	r := newRig(t, setup{policy: "day=100/24h", options: func(o *api.Options) {
+		o.TryRules = func(now func() int64) (*rules.Set, func(), error) {
+			own := must.Get(cache.Open(cache.Options{Now: now}))(t)
+			rule := func(name string, by rules.By, tiers string) rules.Rule {
+				return rules.Rule{Name: name, By: by, Limiter: local.New(own.Table(name), throttletest.Policy(t, tiers))}
+			}
+			shadow := rule("trial", rules.ByPurpose, "hour=1/1h")
+			shadow.Shadow = true
+			set := must.Get(rules.New(rules.Options{Denials: []rules.Denial{{Name: "disposable", Some: rules.Some{Domains: []string{"example.net"}}}}},
+				rule(rules.MailboxRule, rules.ByMailbox, "day=100/24h"), rule("visitor", rules.ByClientIP, "minute=2/60s"), shadow))(t)
+			return set, func() { _ = own.Close() }, wrong
+		}
+	}})
+	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 0.0, "since": nil, "refused": 0.0})
+	r.send("old@example.net").is(t, 200, "")
+	r.now.Add(day)
+	for _, one := range [][2]string{
+		{"a@example.com", `,"client_ip":"203.0.113.7"`}, {"b@example.com", `,"client_ip":"203.0.113.7"`}, {"c@example.com", `,"client_ip":"203.0.113.7"`}, {"d@example.com", `,"client_ip":"203.0.113.7"`},
+		{"a@example.com", `,"purpose":"login"`}, {"e@example.net", `,"purpose":"login"`}, {"e@example.com", `,"purpose":"login"`}, {"c@example.com", `,"client_ip":"203.0.113.8"`},
+	} {
+		r.sendAs(appKey, one[0], one[1]).is(t, 200, "")
+	}
+	r.now.Add(60_000)
+	r.sendAs(appKey, "a@example.com", `,"client_ip":"203.0.113.7"`).is(t, 200, "")
+	r.charged("a@example.com", 3)
+	got := r.do("POST", tryRules, opsKey, "")
+	got.is(t, 200, "")
+	got.says(t, fields{"sends": 9.0, "refused": 3.0, "mailboxes": 3.0, "visitors": 1.0, "complete": true})
+	got.contains(t, `"rules":[{"rule":"disposable","shadow":false,"refused":1},{"rule":"trial","shadow":true,"refused":1},{"rule":"visitor","shadow":false,"refused":2}]`)
+	r.charged("a@example.com", 3)
+	r.do("POST", tryRules, appKey, "").is(t, 401, "unauthorized")
+	wrong = errors.New("rules.yaml:3: rule a: limit is missing")
+	r.do("POST", tryRules, opsKey, "").isInvalid(t, "rules:invalid")
+}
