@@ -28,7 +28,7 @@ func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
 		if r.unverified != nil {
-			return r.unverified
+			return repeat(r.unverified)
 		}
 		if r.shown != systems {
 			r.note(&problem{kind: unauthorized})
@@ -42,7 +42,7 @@ func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 		}
 		events, err := hook.Read(r.ctx, c.Request().Body())
 		if err != nil {
-			return err
+			return repeat(err)
 		}
 		ctx, durable := cache.Batch(r.ctx)
 		for _, e := range events {
@@ -52,6 +52,11 @@ func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 		}
 		return durable(r.ctx)
 	}
+}
+
+// repeat asks a provider for its call again, after bounce.ErrLater.
+func repeat(err error) error {
+	return &problem{kind: busy, retryAfter: soon, detail: "The provider has not answered a question about this call. Repeat it.", cause: err}
 }
 
 func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) error {

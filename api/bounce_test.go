@@ -1,11 +1,17 @@
 package api_test
 
 import (
+	"bufio"
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
@@ -17,11 +23,15 @@ import (
 
 const postmarkUser = "mailgate:0123456789abcdef"
 
+type noNetwork struct{}
+
+func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed }
+
 // bouncesOn has the hooks of some providers on, and the fields of Postmark in emails.
 func bouncesOn(t testing.TB) func(*api.Options) {
 	return func(o *api.Options) {
 		for name, setting := range map[string]string{"postmark": postmarkUser, "mailgun": "key-0123456789abcdef", "brevo": "brevo-0123456789abcdef", "ses": "arn:aws:sns:eu-west-1:123456789012:bounces"} {
-			o.BounceHooks = append(o.BounceHooks, must.Get(bounce.New(name, setting, nil))(t))
+			o.BounceHooks = append(o.BounceHooks, must.Get(bounce.New(name, setting, &http.Client{Transport: noNetwork{}}))(t))
 		}
 		o.Proofs = must.Get(proof.New([]string{"postmark"}, o.Secret))(t)
 		records := must.Get(cache.Open(cache.Options{Now: o.Now}))(t).Table("bounces")
@@ -91,20 +101,39 @@ func TestBounce_BadInput_EachItsStatus(t *testing.T) {
 	r.report("brevo", brevo, `{"event":"spam","email":"alice@example.com","X-Mailin-custom":"`+strings.Trim(sent, "<>")+`"}`).is(t, 503, "store-unavailable")
 }
 
-// A flood of large bodies takes the memory of a few.
+// A flood of large bodies takes the memory of a few: the others are refused before they come.
 func TestBounce_LargeBodies_FewAtOnce(t *testing.T) {
 	r := newRig(t, setup{options: bouncesOn(t)})
-	taken := 0
-	for range 40 {
-		got := r.report("brevo", "", strings.Repeat("x", 65<<10))
-		if got.status == 401 {
-			taken++
-		} else {
-			got.is(t, 413, "body-too-large")
-		}
+	began, taken := time.Now(), atomic.Int64{}
+	const all = 60
+	var asked sync.WaitGroup
+	for range all {
+		asked.Go(func() {
+			conn := must.Get(net.Dial("tcp", r.Addr))(t)
+			defer conn.Close()
+			must.Get(io.WriteString(conn, "POST /hooks/brevo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n"))(t)
+			switch line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t); line {
+			case "HTTP/1.1 100 Continue\r\n":
+				taken.Add(1)
+			case "HTTP/1.1 413 Request Entity Too Large\r\n":
+			default:
+				t.Errorf("answered %s", line)
+			}
+		})
 	}
-	if taken < 16 || taken > 30 {
-		t.Errorf("%d were taken", taken)
+	asked.Wait()
+	if most := 17 + int64(time.Since(began).Seconds()*16/5); taken.Load() < 16 || taken.Load() > most && most < all {
+		t.Errorf("%d were taken, of which at most %d may be", taken.Load(), most)
 	}
 	r.report("brevo", "Bearer brevo-0123456789abcdef", strings.Repeat("x", 60<<10)).is(t, 200, "")
+}
+
+// A call whose origin is not known yet is to be repeated, and is no failure of the records.
+func TestBounce_CertificateUnknown_Repeated(t *testing.T) {
+	r := newRig(t, setup{options: bouncesOn(t)})
+	got := r.report("ses", "", `{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:123456789012:bounces","SigningCertURL":"https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-9c6465fa7f48f5cacd23014631ec1136.pem"}`)
+	got.is(t, 503, "busy")
+	if got.header.Get("Retry-After") == "" {
+		t.Error("there is no Retry-After")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -57,19 +58,24 @@ type Hook struct {
 	Name    string
 	Refused int // the status that ends the provider's retries of a call that is not genuine
 
-	source
+	Source
 }
 
-// source is a provider. An error of genuine or read means that the call is to be repeated.
-type source struct {
-	genuine func(header func(string) string, body []byte, now time.Time) (bool, error)
-	read    func(ctx context.Context, body []byte) ([]Event, error)
+// ErrLater means that a call is to be repeated, as the provider has not answered a question about it.
+var ErrLater = errors.New("the call is to be repeated")
+
+// Source is a provider. The only error is ErrLater.
+type Source struct {
+	// Genuine reports whether a call is from the provider. It waits for nothing.
+	Genuine func(header func(string) string, body []byte, now time.Time) (bool, error)
+	// Read returns the events of a genuine call, and answers a provider that asks whether the hook is wanted.
+	Read func(ctx context.Context, body []byte) ([]Event, error)
 }
 
 // providers make a source of a setting.
 var providers = map[string]struct {
 	refused int
-	open    func(setting string, client *http.Client) (source, error)
+	open    func(setting string, client *http.Client) (Source, error)
 }{
 	"ses":      {http.StatusUnauthorized, openSES},
 	"sendgrid": {http.StatusUnauthorized, openSendGrid},
@@ -89,15 +95,6 @@ func New(name, setting string, client *http.Client) (*Hook, error) {
 	}
 	return &Hook{name, p.refused, s}, nil
 }
-
-// Genuine reports whether a call is from the provider. It waits for nothing: an error means that it is not
-// known yet.
-func (h *Hook) Genuine(header func(string) string, body []byte, now time.Time) (bool, error) {
-	return h.genuine(header, body, now)
-}
-
-// Read returns the events of a genuine call, and answers a provider that asks whether the hook is wanted.
-func (h *Hook) Read(ctx context.Context, body []byte) ([]Event, error) { return h.read(ctx, body) }
 
 // Options are what a Receiver works with.
 type Options struct {

@@ -9,9 +9,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -90,6 +92,35 @@ func TestResend_Signed_Genuine(t *testing.T) {
 	if !genuine(t, h, sign(resendSecret, at), body) || genuine(t, h, sign(resendSecret, at), body+" ") || genuine(t, h, headers(), body) ||
 		genuine(t, h, sign("whsec_"+base64.StdEncoding.EncodeToString([]byte("another secret of 24 bytes")), at), body) {
 		t.Error("a signature by the secret of the setting counts, and no other")
+	}
+}
+
+// The signatures that svix makes in JavaScript, by which Resend signs.
+func TestResend_SignedBySvix_Genuine(t *testing.T) {
+	var made struct {
+		Secrets []string
+		Signed  []struct {
+			Library, File, ID, Timestamp string
+			Signatures                   []string
+		}
+	}
+	const dir = "../../hooks/testdata/"
+	must.OK(t, json.Unmarshal(must.Get(os.ReadFile(dir+"signatures.json"))(t), &made))
+	h, checked := must.Get(bounce.New("resend", strings.TrimPrefix(made.Secrets[0], "v1,"), nil))(t), 0
+	for _, s := range made.Signed {
+		body := string(must.Get(os.ReadFile(dir + s.File))(t))
+		if s.Library != "svix" {
+			continue
+		}
+		checked++
+		for i, want := range []bool{true, false} {
+			if got := genuine(t, h, headers("svix-id", s.ID, "svix-timestamp", s.Timestamp, "svix-signature", s.Signatures[i]), body); got != want {
+				t.Errorf("%s, signature %d: genuine is %t", s.File, i, got)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no signature of svix")
 	}
 }
 

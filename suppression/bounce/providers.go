@@ -45,20 +45,22 @@ func each[T any](event func(T) Event) func(context.Context, []byte) ([]Event, er
 	}
 }
 
-// authorized proves the origin by a header Authorization.
+// authorized proves the origin by a header Authorization, in a time that says nothing about it.
 func authorized(want string) func(func(string) string, []byte, time.Time) (bool, error) {
+	wanted := sha256.Sum256([]byte(want))
 	return func(header func(string) string, _ []byte, _ time.Time) (bool, error) {
-		return hmac.Equal([]byte(header("Authorization")), []byte(want)), nil
+		shown := sha256.Sum256([]byte(header("Authorization")))
+		return hmac.Equal(shown[:], wanted[:]), nil
 	}
 }
 
 // openSendGrid takes the verification key, as SendGrid shows it.
-func openSendGrid(setting string, _ *http.Client) (source, error) {
+func openSendGrid(setting string, _ *http.Client) (Source, error) {
 	der, _ := base64.StdEncoding.DecodeString(setting)
 	parsed, _ := x509.ParsePKIXPublicKey(der)
 	key, ok := parsed.(*ecdsa.PublicKey)
 	if !ok {
-		return source{}, errors.New("must be the verification key that SendGrid shows, which begins with MFkw")
+		return Source{}, errors.New("must be the verification key that SendGrid shows, which begins with MFkw")
 	}
 	kinds := map[string]Kind{"bounce": Hard, "bounce blocked": Soft, "bounce expired": Soft, "deferred": Soft, "spamreport": Complaint}
 	type event struct {
@@ -67,20 +69,20 @@ func openSendGrid(setting string, _ *http.Client) (source, error) {
 		Type  string `json:"type"`
 	}
 	const header = "X-Twilio-Email-Event-Webhook-"
-	return source{
-		genuine: func(value func(string) string, body []byte, _ time.Time) (bool, error) {
+	return Source{
+		Genuine: func(value func(string) string, body []byte, _ time.Time) (bool, error) {
 			signature, _ := base64.StdEncoding.DecodeString(value(header + "Signature"))
 			sum := sha256.New()
 			sum.Write([]byte(value(header + "Timestamp")))
 			sum.Write(body)
 			return ecdsa.VerifyASN1(key, sum.Sum(nil), signature), nil
 		},
-		read: each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event, e.Type)} }),
+		Read: each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event, e.Type)} }),
 	}, nil
 }
 
 // openMailgun takes the signing key of HTTP webhooks. It signs a token, and not the event.
-func openMailgun(setting string, _ *http.Client) (source, error) {
+func openMailgun(setting string, _ *http.Client) (Source, error) {
 	kinds := map[string]Kind{"failed": Soft, "failed permanent bounce": Hard, "failed permanent suppress-bounce": Hard, "complained": Complaint}
 	type event struct {
 		Data struct {
@@ -90,8 +92,8 @@ func openMailgun(setting string, _ *http.Client) (source, error) {
 			Recipient string `json:"recipient"`
 		} `json:"event-data"`
 	}
-	return source{
-		genuine: func(_ func(string) string, body []byte, _ time.Time) (bool, error) {
+	return Source{
+		Genuine: func(_ func(string) string, body []byte, _ time.Time) (bool, error) {
 			var call struct {
 				Signature struct {
 					Timestamp string `json:"timestamp"`
@@ -107,46 +109,46 @@ func openMailgun(setting string, _ *http.Client) (source, error) {
 			shown, _ := hex.DecodeString(call.Signature.Signature)
 			return hmac.Equal(shown, mac.Sum(nil)), nil
 		},
-		read: each(func(e event) Event {
+		Read: each(func(e event) Event {
 			return Event{Address: e.Data.Recipient, Kind: kindOf(kinds, e.Data.Event, e.Data.Severity, e.Data.Reason)}
 		}),
 	}, nil
 }
 
 // openPostmark takes a user and a password, which Postmark sends.
-func openPostmark(setting string, _ *http.Client) (source, error) {
+func openPostmark(setting string, _ *http.Client) (Source, error) {
 	if user, password, _ := strings.Cut(setting, ":"); user == "" || len(password) < 16 {
-		return source{}, errors.New("must be user:password, with a password of at least 16 characters; make one: openssl rand -hex 16")
+		return Source{}, errors.New("must be user:password, with a password of at least 16 characters; make one: openssl rand -hex 16")
 	}
 	kinds := map[string]Kind{"Bounce": Soft, "Bounce HardBounce": Hard, "Bounce BadEmailAddress": Hard, "SpamComplaint": Complaint}
 	type event struct {
 		RecordType, Type, Email string
 	}
-	return source{
-		genuine: authorized("Basic " + base64.StdEncoding.EncodeToString([]byte(setting))),
-		read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.RecordType, e.Type)} }),
+	return Source{
+		Genuine: authorized("Basic " + base64.StdEncoding.EncodeToString([]byte(setting))),
+		Read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.RecordType, e.Type)} }),
 	}, nil
 }
 
 // openBrevo takes the token that Brevo sends.
-func openBrevo(setting string, _ *http.Client) (source, error) {
+func openBrevo(setting string, _ *http.Client) (Source, error) {
 	kinds := map[string]Kind{"hard_bounce": Hard, "invalid_email": Hard, "soft_bounce": Soft, "deferred": Soft, "blocked": Soft, "error": Soft, "spam": Complaint}
 	type event struct {
 		Event string `json:"event"`
 		Email string `json:"email"`
 	}
-	return source{
-		genuine: authorized("Bearer " + setting),
-		read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event)} }),
+	return Source{
+		Genuine: authorized("Bearer " + setting),
+		Read:    each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event)} }),
 	}, nil
 }
 
 // openResend takes the signing secret. Resend does not say which of several recipients an event is about.
-func openResend(setting string, _ *http.Client) (source, error) {
+func openResend(setting string, _ *http.Client) (Source, error) {
 	encoded, prefixed := strings.CutPrefix(setting, "whsec_")
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	if !prefixed || err != nil || len(secret) < webhook.MinSecret {
-		return source{}, errors.New("must be the signing secret that Resend shows, whsec_ and base64")
+		return Source{}, errors.New("must be the signing secret that Resend shows, whsec_ and base64")
 	}
 	kinds := map[string]Kind{"email.bounced": Soft, "email.bounced Permanent": Hard, "email.complained": Complaint, "email.delivery_delayed": Soft}
 	type event struct {
@@ -158,11 +160,11 @@ func openResend(setting string, _ *http.Client) (source, error) {
 			} `json:"bounce"`
 		} `json:"data"`
 	}
-	return source{
-		genuine: func(header func(string) string, body []byte, now time.Time) (bool, error) {
+	return Source{
+		Genuine: func(header func(string) string, body []byte, now time.Time) (bool, error) {
 			return webhook.Genuine([][]byte{secret}, header("svix-id"), header("svix-timestamp"), header("svix-signature"), body, now), nil
 		},
-		read: each(func(e event) Event {
+		Read: each(func(e event) Event {
 			read := Event{Kind: kindOf(kinds, e.Type, e.Data.Bounce.Type)}
 			if len(e.Data.To) == 1 {
 				read.Address = bare(e.Data.To[0])

@@ -21,8 +21,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // sns takes the notifications of SES, which Amazon SNS signs for any topic of any account.
@@ -45,11 +43,11 @@ var (
 	topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
 	certPath  = regexp.MustCompile(`^/SimpleNotificationService-[0-9a-f]{32}\.pem$`)
 
-	errCertificate = errors.New("the certificate of Amazon SNS is not known yet")
+	errCertificate = fmt.Errorf("%w: the certificate of Amazon SNS is not known yet", ErrLater)
 )
 
 // openSES takes the ARNs of topics.
-func openSES(setting string, client *http.Client) (source, error) {
+func openSES(setting string, client *http.Client) (Source, error) {
 	if client == nil {
 		client = &http.Client{}
 	}
@@ -59,11 +57,11 @@ func openSES(setting string, client *http.Client) (source, error) {
 	s := &sns{client: &own, fetch: rate.NewLimiter(1, 4), certs: map[string]*x509.Certificate{}}
 	for one := range strings.SplitSeq(setting, ",") {
 		if one = strings.TrimSpace(one); !topicForm.MatchString(one) {
-			return source{}, errors.New("must be ARNs of topics of Amazon SNS, such as arn:aws:sns:eu-west-1:123456789012:bounces")
+			return Source{}, errors.New("must be ARNs of topics of Amazon SNS, such as arn:aws:sns:eu-west-1:123456789012:bounces")
 		}
 		s.topics = append(s.topics, one)
 	}
-	return source{s.genuine, s.read}, nil
+	return Source{s.genuine, s.read}, nil
 }
 
 // envelope is a message of Amazon SNS.
@@ -140,7 +138,7 @@ func (s *sns) certificate(at string) (*x509.Certificate, error) {
 		s.certs[at] = nil
 		go s.fetchCertificate(at)
 	}
-	return nil, throttle.Unavailable("checking a notification", errCertificate)
+	return nil, errCertificate
 }
 
 // fetchCertificate fetches one in the background. One that cannot be had is forgotten, and may be fetched again.
@@ -230,7 +228,7 @@ func (s *sns) confirm(ctx context.Context, e *envelope) error {
 		_, err = s.get(ctx, at.String())
 	}
 	if err != nil {
-		return throttle.Unavailable("confirming a subscription", errors.New("Amazon SNS did not take the confirmation")) // the error has the token
+		return fmt.Errorf("%w: Amazon SNS did not take the confirmation of the subscription", ErrLater) // err has the token
 	}
 	return nil
 }

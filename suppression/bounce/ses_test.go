@@ -28,7 +28,6 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/suppression/bounce"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 const (
@@ -125,7 +124,7 @@ func (a *amazon) message(version string, change func(map[string]string)) []byte 
 // known lets the certificate be fetched.
 func (a *amazon) known() {
 	a.t.Helper()
-	if _, err := a.Genuine(headers(), a.message("2", nil), at); !errors.Is(err, throttle.ErrUnavailable) {
+	if _, err := a.Genuine(headers(), a.message("2", nil), at); !errors.Is(err, bounce.ErrLater) {
 		a.t.Fatalf("before the certificate is known: %v", err)
 	}
 	servertest.Eventually(a.t, "the certificate", func() bool {
@@ -190,7 +189,7 @@ func TestSES_OtherTopicsAndCertificates_RefusedUnasked(t *testing.T) {
 	// A flood that names certificates which do not exist costs a few requests.
 	for i := range 1000 {
 		body := a.message2(fmt.Sprintf("https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-%032x.pem", i))
-		if ok, err := a.Genuine(headers(), body, at); ok || !errors.Is(err, throttle.ErrUnavailable) {
+		if ok, err := a.Genuine(headers(), body, at); ok || !errors.Is(err, bounce.ErrLater) {
 			t.Fatalf("genuine is %t, %v", ok, err)
 		}
 	}
@@ -236,7 +235,7 @@ func TestSES_Confirmation_OnlyThere(t *testing.T) {
 		w.WriteHeader(302)
 	}
 	a.mu.Unlock()
-	if err := read(confirm); !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(err.Error(), "2336412f37") {
+	if err := read(confirm); !errors.Is(err, bounce.ErrLater) || strings.Contains(err.Error(), "2336412f37") {
 		t.Errorf("a redirect: %v", err)
 	}
 	if asked := a.requests(); len(asked) != 3 {
