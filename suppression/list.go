@@ -152,45 +152,37 @@ func (l *List) Add(ctx context.Context, to address.Address, r Reason, source str
 	if life, ends := lifetimes[r]; ends {
 		e.Until = e.Since + life
 	}
-	return e, l.change(ctx, e, e.value())
+	return e, l.change(ctx, e)
 }
 
 // Remove removes an address and its mailbox, for all reasons.
 func (l *List) Remove(ctx context.Context, to address.Address) error {
 	for _, r := range Reasons {
-		if err := l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended}, ""); err != nil {
+		if err := l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// change writes an entry, and knows it when it returns. An empty value removes it.
-func (l *List) change(ctx context.Context, e Entry, value string) (err error) {
+// change writes an entry, or removes it if it has ended, and knows it when it returns.
+func (l *List) change(ctx context.Context, e Entry) (err error) {
 	name := field(e.Address, e.Reason)
 	if l.o.Redis != nil {
 		var position int64
-		if position, err = l.write(ctx, name, value, e.Until); err == nil {
+		if position, err = l.write(ctx, name, string(e.value()), e.Until); err == nil {
 			l.apply(e, position)
 		}
 	} else {
 		err = l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
 			l.apply(e, 0) // in the order of the changes
-			return bytesOf(value), e.end()
+			return e.value(), e.end()
 		})
 	}
 	if err != nil {
 		return throttle.Unavailable("changing the suppression list", err)
 	}
 	return nil
-}
-
-// bytesOf returns nil for nothing, as a step of the table does.
-func bytesOf(value string) []byte {
-	if value == "" {
-		return nil
-	}
-	return []byte(value)
 }
 
 func (l *List) apply(e Entry, position int64) {

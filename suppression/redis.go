@@ -174,11 +174,7 @@ func (l *List) copy(ctx context.Context, entries []Entry) error {
 	}
 	ctx, durable := cache.Batch(ctx)
 	for _, e := range entries {
-		value := bytesOf(e.value())
-		if e.Until == ended {
-			value = nil
-		}
-		if err := l.o.Table.Update(ctx, field(e.Address, e.Reason), func([]byte, int64) ([]byte, int64) { return value, e.end() }); err != nil {
+		if err := l.o.Table.Update(ctx, field(e.Address, e.Reason), func([]byte, int64) ([]byte, int64) { return e.value(), e.end() }); err != nil {
 			return err
 		}
 	}

@@ -73,9 +73,12 @@ func (e *Entry) end() int64 {
 // field names an entry in its home. An address has no blank.
 func field(subject string, r Reason) string { return subject + " " + string(r) }
 
-// value returns what the home keeps under the field.
-func (e *Entry) value() string {
-	return strconv.FormatInt(e.Until, 10) + " " + strconv.FormatInt(e.Since, 10) + " " + e.Source
+// value returns what the home keeps under the field, nothing for one that was removed.
+func (e *Entry) value() []byte {
+	if e.Until == ended {
+		return nil
+	}
+	return []byte(strconv.FormatInt(e.Until, 10) + " " + strconv.FormatInt(e.Since, 10) + " " + e.Source)
 }
 
 var errEntry = errors.New("an entry of the suppression list cannot be read")
