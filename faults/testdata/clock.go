@@ -11,12 +11,12 @@ import (
 
 var ahead atomic.Int64 // of the machine's clock, in milliseconds
 
-func init() { go follow(os.Getenv("CLOCK_AHEAD_FILE")) }
+func init() { go followClock(os.Getenv("CLOCK_AHEAD_FILE")) }
 
 func now() int64 { return time.Now().UnixMilli() + ahead.Load() }
 
-// follow reads again and again how many seconds the file says.
-func follow(file string) {
+// followClock reads again and again how many seconds the file says.
+func followClock(file string) {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		text, err := os.ReadFile(file)
 		if err != nil {
