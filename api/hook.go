@@ -3,7 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,22 +20,17 @@ type Hook interface {
 	Name() string
 	// Genuine reports whether a call is from the system.
 	Genuine(header func(name string) string, body []byte, now time.Time) bool
-	// Read returns the emails that a call asks for, all or none of which are charged, and the key under which
-	// the system repeats the call, or "". The call arrived when it began. An error is for the log and the
-	// system, and holds no address.
-	Read(body []byte, identity address.Identity, began time.Time) (key string, emails []delivery.Send, err error)
+	// Read returns the emails that a call asks for, all or none of which are charged. The call arrived when it
+	// began. A system that tries again, with the same body, waits until a time: by then the emails have to be on
+	// their way. Zero is for one that calls once. An error is for the log and the system, and holds no address.
+	Read(body []byte, identity address.Identity, began time.Time) (emails []delivery.Send, by time.Time, err error)
 	// Answer makes the answer to a call: of 200 if the emails were sent or may have been, or another HTTP
 	// status and words for the visitor.
 	Answer(status int, words string) (code int, contentType string, body []byte)
 }
 
-// called is what a hook's emails came to: an HTTP status, and words for the visitor unless it is 200.
-type called struct {
-	status int
-	words  string
-}
-
-var accepted = called{status: fiber.StatusOK}
+// accepted is the answer to an email that was sent. Others have words for the visitor.
+var accepted = idempotency.Answer{Status: fiber.StatusOK}
 
 // identifyHook notes which hook a genuine call is for. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
@@ -58,7 +53,7 @@ func (s *Server) answerHook(hook Hook) fiber.Handler {
 		}
 		r.key, r.door = hook.Name(), hook.Name()
 		result := s.call(r, hook)
-		code, contentType, body := hook.Answer(result.status, result.words)
+		code, contentType, body := hook.Answer(result.Status, string(result.Body))
 		c.Status(code)
 		return respondRaw(c, contentType, body)
 	}
@@ -66,12 +61,12 @@ func (s *Server) answerHook(hook Hook) fiber.Handler {
 
 // call sends the emails of a call: it charges all or none, and then sends them in order up to the first that
 // fails. Those after it are refunded.
-func (s *Server) call(r *request, hook Hook) called {
-	key, emails, err := s.readCall(r, hook)
+func (s *Server) call(r *request, hook Hook) idempotency.Answer {
+	emails, err := s.readCall(r, hook)
 	if err != nil {
 		return s.told(r, err)
 	}
-	attempts := make([]*delivery.Attempt, len(emails)) // nil: sent under the key before
+	attempts := make([]*delivery.Attempt, len(emails)) // nil: sent by an earlier try
 	defer func() {
 		for _, attempt := range attempts {
 			if attempt != nil {
@@ -81,11 +76,11 @@ func (s *Server) call(r *request, hook Hook) called {
 	}()
 	for i, email := range emails {
 		r.mailbox = email.Mail.To
-		attempt, first, err := s.beginEmail(r, key, i)
+		attempt, first, err := s.beginEmail(r, i, !email.By.IsZero())
 		if first != nil {
 			s.metrics.sent(r, outcomeReplayed)
-			if r.replayed = true; first.Status != accepted.status {
-				return called{first.Status, string(first.Body)}
+			if r.replayed = true; first.Status != accepted.Status {
+				return *first
 			}
 			continue
 		}
@@ -100,7 +95,7 @@ func (s *Server) call(r *request, hook Hook) called {
 		if attempts[i] == nil {
 			continue
 		}
-		if came := s.sendEmail(r, attempts[i], email); came != accepted {
+		if came := s.sendEmail(r, attempts[i], email); came.Status != accepted.Status {
 			return came
 		}
 		if i < len(emails)-1 { // the log line is about the last one
@@ -114,43 +109,43 @@ func (s *Server) call(r *request, hook Hook) called {
 const relayAnswer = time.Second
 
 // readCall reads the emails of a call, adds what a hook does not know, and checks them.
-func (s *Server) readCall(r *request, hook Hook) (key string, emails []delivery.Send, err error) {
+func (s *Server) readCall(r *request, hook Hook) (emails []delivery.Send, err error) {
 	if err := checkEncoding(r.c); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	key, emails, err = hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
+	emails, by, err := hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
 	if err != nil {
-		return "", nil, &problem{kind: invalid, detail: err.Error(), cause: err}
+		return nil, &problem{kind: invalid, detail: err.Error(), cause: err}
 	}
-	end := r.began.Add(s.with.SendDeadline)
 	for i := range emails {
 		email, traits := &emails[i], &emails[i].Traits
-		email.Rules, email.Composer, email.Decided = r.live.Rules, r.live.Composer, r.decided
+		email.Rules, email.Composer, email.Decided, email.By = r.live.Rules, r.live.Composer, r.decided, by
 		traits.Mailbox, traits.Caller = email.Mail.To.Key(), r.key
 		traits.Template, traits.Purpose = email.Mail.Template, email.Mail.Template
 		if wrong := s.delivery.Check(*email); len(wrong) > 0 {
-			return "", nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
-		}
-		if !email.By.IsZero() {
-			end = email.By.Add(relayAnswer)
+			return nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
 		}
 		s.warnOfInside(r, *traits)
 		r.visitor = traits.Client
 	}
+	end := by.Add(relayAnswer)
+	if by.IsZero() {
+		end = r.began.Add(s.with.SendDeadline)
+	}
 	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
-	return key, emails, s.enter(r.c, r, systems)
+	return emails, s.enter(r.c, r, systems)
 }
 
-// beginEmail begins an email of a call. While an earlier try of the call is in progress it waits for its
-// answer, as the system may hear of this one alone.
-func (s *Server) beginEmail(r *request, key string, number int) (*delivery.Attempt, *idempotency.Answer, error) {
-	if key == "" {
+// beginEmail begins an email of a call, which may be repeated. While an earlier try is in progress it waits for
+// its answer, as the system may hear of this one alone.
+func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.Attempt, *idempotency.Answer, error) {
+	if !repeated {
 		return s.delivery.Attempt(r.ctx, r.id), nil, nil
 	}
-	name := idempotency.Name{Caller: r.key, Key: key + "/" + strconv.Itoa(number)}
-	fingerprint := s.names.request("POST /hooks/"+r.key, r.c.Request().Body())
+	event := s.names.request("POST /hooks/"+r.key, r.c.Request().Body())
+	name := idempotency.Name{Caller: r.key, Key: fmt.Sprintf("%x/%d", event, number)}
 	for waited := false; ; waited = true {
-		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, fingerprint)
+		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, event)
 		if waited && err != nil && r.ctx.Err() != nil {
 			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: err}
 		}
@@ -164,7 +159,7 @@ func (s *Server) beginEmail(r *request, key string, number int) (*delivery.Attem
 const inFlightPause = 50 * time.Millisecond
 
 // sendEmail sends one email, and keeps what came of it for the next try of the call.
-func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) called {
+func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) idempotency.Answer {
 	r.mailbox = email.Mail.To
 	came := accepted
 	if result, err := attempt.Send(email); err != nil {
@@ -172,27 +167,25 @@ func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery
 	} else {
 		s.noteSent(r, &result)
 	}
-	if attempt.Answered() {
-		attempt.Finish(idempotency.Answer{Status: came.status, Body: []byte(came.words)})
-	}
+	attempt.Finish(came)
 	return came
 }
 
 // told notes an error for the log, and says it to a visitor. One whose email may have left is not told of an
 // error, since the system would then forget the code in it.
-func (s *Server) told(r *request, err error) called {
+func (s *Server) told(r *request, err error) idempotency.Answer {
 	p := problemOf(err)
 	r.note(p)
-	status := p.kind.status
+	status, words := p.kind.status, "The email could not be sent. Try again in a minute."
 	switch {
 	case p.kind == deliveryUnknown:
 		return accepted
 	case p.kind == quotaExceeded:
-		return called{status, p.report.Words()}
+		words = p.report.Words()
 	case p.kind == recipientRejected, p.kind == recipientSuppressed, p.kind == recipientDenied:
-		return called{status, "This address does not accept the email."}
+		words = "This address does not accept the email."
 	case status < fiber.StatusInternalServerError:
-		return called{status, cmp.Or(p.detail, p.kind.detail)}
+		words = cmp.Or(p.detail, p.kind.detail)
 	}
-	return called{status, "The email could not be sent. Try again in a minute."}
+	return idempotency.Answer{Status: status, Body: []byte(words)}
 }

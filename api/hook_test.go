@@ -179,7 +179,36 @@ func TestHookLogto_SentAndRefused_InItsTerms(t *testing.T) {
 	}
 }
 
-// The two emails of a change of address are charged both or none.
+// Each event is sent once, also by a Supabase Auth whose calls have no uuid, and no two events are one.
+func TestHookSupabase_OneEvent_OneEmail(t *testing.T) {
+	r := newRig(t, setup{options: hooksOn(t), policy: "minute=3/60s"})
+	for _, uuid := range []string{"", "", "", "one", "one"} {
+		if got := r.supabase("signup", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", uuid); got.text != "{}" {
+			t.Errorf("uuid %q: %s", uuid, got.text)
+		}
+	}
+	if got := r.supabase("signup", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", "one", "305805", "305806"); got.text != "{}" {
+		t.Errorf("another event under the uuid: %s", got.text)
+	}
+	if sent := len(r.Mails("alice@example.com")); sent != 3 {
+		t.Errorf("%d emails of 3 events", sent)
+	}
+}
+
+// A new address that the relay refuses costs the current one neither quota nor a dead code.
+func TestHookSupabase_EmailChange_NewAddressRefused_CurrentIsNotCharged(t *testing.T) {
+	r := newRig(t, setup{options: hooksOn(t), relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "new.example"}})
+	if got := r.supabase("email_change"); got.text != `{"error":{"http_code":422,"message":"This address does not accept the email."}}` {
+		t.Error(got.text)
+	}
+	if got := r.supabase("email_change", "alice@new.example", "alice@other.example"); got.text != "{}" {
+		t.Errorf("the corrected change: %s", got.text)
+	}
+	if sent := r.Relayed(); sent != 2 {
+		t.Errorf("%d emails", sent)
+	}
+}
+
 // A rule by purpose counts each kind of a hook's emails alone.
 func TestHook_RuleByPurpose_CountsEachKind(t *testing.T) {
 	r := newRig(t, setup{options: hooksOn(t), rules: also("kinds", rules.ByPurpose, "hour=1/1h")})
@@ -194,6 +223,7 @@ func TestHook_RuleByPurpose_CountsEachKind(t *testing.T) {
 	}
 }
 
+// The two emails of a change of address are charged both or none.
 func TestHookSupabase_EmailChange_BothOrNone(t *testing.T) {
 	r := newRig(t, setup{options: hooksOn(t)})
 	for _, email := range []string{"alice@new.example", "bob@example.com"} {
@@ -213,7 +243,7 @@ func TestHookSupabase_EmailChange_BothOrNone(t *testing.T) {
 		}
 	}
 	same(t, r.kept("outcome=sent&door=supabase", "visitor"), "sent 203.0.113.7", "sent 203.0.113.7")
-	same(t, r.kept("email=carol@new.example", "key"), "replayed supabase", "sent supabase")
+	same(t, r.kept("email=alice@example.com", "key"), "replayed supabase", "sent supabase")
 	for to, code := range map[string]string{"alice@example.com": "305805", "carol@new.example": "871923"} {
 		if mail := r.Mails(to); len(mail) != 1 || !strings.Contains(mail[0], code) {
 			t.Errorf("%s: %+v", to, mail)
@@ -223,7 +253,7 @@ func TestHookSupabase_EmailChange_BothOrNone(t *testing.T) {
 
 // Where the second email fails after the first has left, it alone is refunded, and a retry sends it alone.
 func TestHookSupabase_EmailChange_SecondFails_ItAloneIsRefunded(t *testing.T) {
-	r := newRig(t, setup{options: hooksOn(t), relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, To: "new.example", Times: 1}})
+	r := newRig(t, setup{options: hooksOn(t), relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, To: "example.com", Times: 1}})
 	used := func(email string) float64 {
 		got := r.do("POST", "/mailboxes/peek", appKey, `{"email":"`+email+`"}`)
 		return 1 - got.body["limits"].([]any)[0].(map[string]any)["remaining"].(float64)
@@ -231,7 +261,7 @@ func TestHookSupabase_EmailChange_SecondFails_ItAloneIsRefunded(t *testing.T) {
 	if got := r.supabase("email_change"); got.text != `{"error":{"http_code":503,"message":"The email could not be sent. Try again in a minute."}}` {
 		t.Error(got.text)
 	}
-	if a, b := used("alice@example.com"), used("alice@new.example"); a != 1 || b != 0 {
+	if a, b := used("alice@new.example"), used("alice@example.com"); a != 1 || b != 0 {
 		t.Errorf("charged %v and %v", a, b)
 	}
 	if got := r.supabase("email_change"); got.text != "{}" {

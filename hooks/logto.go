@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"crypto/hmac"
 	"errors"
 	"net/url"
 	"strings"
@@ -22,7 +23,7 @@ func (*Logto) Name() string { return "logto" }
 
 // Genuine checks the Authorization, which Logto sends as it was entered there.
 func (l *Logto) Genuine(header func(name string) string, _ []byte, _ time.Time) bool {
-	return same(header("Authorization"), l.authorization)
+	return hmac.Equal([]byte(header("Authorization")), []byte(l.authorization))
 }
 
 const invitation = "logto-organization-invitation"
@@ -34,8 +35,8 @@ var logtoTemplates = map[string]string{
 	"BindNewIdentifier": "logto-bind-new-identifier", "MfaVerification": "logto-mfa-verification", "BindMfa": "logto-bind-mfa",
 }
 
-// Read returns the email of a call. It has no key: Logto calls once.
-func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key string, emails []delivery.Send, err error) {
+// Read returns the email of a call. Logto calls once.
+func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (emails []delivery.Send, by time.Time, err error) {
 	var call struct {
 		To      string `json:"to"`
 		Type    string `json:"type"`
@@ -47,26 +48,36 @@ func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (key s
 		} `json:"payload"`
 	}
 	if err := read(body, &call); err != nil {
-		return "", nil, err
+		return nil, by, err
 	}
 	template, known := logtoTemplates[call.Type]
 	if !known {
-		return "", nil, unknownKind("type", call.Type)
+		return nil, by, unknownKind("type", call.Type)
 	}
-	one, err := email(identity, "to", call.To, template, call.Payload.Code, call.IP)
-	one.Mail.Locale = call.Payload.Locale
-	switch {
-	case err != nil:
-	case template != invitation && call.Payload.Code == "": // one would be issued that Logto does not know
+	one, err := email(identity, "to", call.To, call.IP)
+	if err != nil {
+		return nil, by, err
+	}
+	one.Mail.Template, one.Mail.Locale = template, call.Payload.Locale
+	if template == invitation {
+		one.Linked, one.Mail.Data = true, map[string]string{"link": call.Payload.Link}
+		return []delivery.Send{one}, by, l.check(call.Payload.Link)
+	}
+	if one.Mail.Code = call.Payload.Code; one.Mail.Code == "" { // one would be issued that Logto does not know
 		err = errors.New("payload.code is missing")
-	case template == invitation && (l.origin == "" || origin(call.Payload.Link) != l.origin):
-		err = errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
-	case template == invitation && strings.ContainsFunc(call.Payload.Link, notOfURL): // what follows one could be a link of its own
-		err = errors.New("payload.link has a character that is percent-encoded in a URL")
-	case template == invitation:
-		one.Linked, one.Mail.Code, one.Mail.Data = true, "", map[string]string{"link": call.Payload.Link}
 	}
-	return "", []delivery.Send{one}, err
+	return []delivery.Send{one}, by, err
+}
+
+// check refuses an invitation that leads to another site, or that an email program might show as doing so.
+func (l *Logto) check(link string) error {
+	if l.origin == "" || origin(link) != l.origin {
+		return errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
+	}
+	if strings.ContainsFunc(link, notOfURL) {
+		return errors.New("payload.link has a character that is percent-encoded in a URL")
+	}
+	return nil
 }
 
 // origin returns the scheme and host of a URL, or nothing where it has none or a user.
@@ -77,9 +88,6 @@ func origin(text string) string {
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host)
 }
-
-// notOfURL reports whether a character cannot be in a URL, so that an email program may end a link at it.
-func notOfURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }
 
 // Answer says what became of the email. Logto shows its visitor an error and logs the words.
 func (*Logto) Answer(status int, words string) (code int, contentType string, body []byte) {

@@ -27,16 +27,16 @@ func TestLogto_EachType_TemplateLocaleAndCode(t *testing.T) {
 		"SignIn": "sign-in", "Register": "register", "ForgotPassword": "forgot-password", "Generic": "generic", "Test": "generic",
 		"UserPermissionValidation": "user-permission-validation", "BindNewIdentifier": "bind-new-identifier", "MfaVerification": "mfa-verification", "BindMfa": "bind-mfa",
 	} {
-		key, emails, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"`+kind+`","payload":{"code":"123456","locale":"zh-CN","link":"https://evil.example"},"ip":"203.0.113.7","more":{}}`), address.Identity{}, signedAt)
-		if got := mails(emails); err != nil || key != "" || !reflect.DeepEqual(got, []mail{{"foo@logto.example", "logto-" + template, "123456", ""}}) {
-			t.Errorf("%s: %v, %q, %v", kind, err, key, got)
+		emails, by, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"`+kind+`","payload":{"code":"123456","locale":"zh-CN","link":"https://evil.example"},"ip":"203.0.113.7","more":{}}`), address.Identity{}, signedAt)
+		if got := mails(emails); err != nil || !by.IsZero() || !reflect.DeepEqual(got, []mail{{"foo@logto.example", "logto-" + template, "123456", ""}}) {
+			t.Errorf("%s: %v, %v, %v", kind, err, by, got)
 			continue
 		}
-		if one := emails[0]; one.Mail.Locale != "zh-CN" || one.Traits.Client.String() != "203.0.113.7" || !one.By.IsZero() || one.Linked {
+		if one := emails[0]; one.Mail.Locale != "zh-CN" || one.Traits.Client.String() != "203.0.113.7" || one.Linked {
 			t.Errorf("%s: %+v", kind, one)
 		}
 	}
-	_, emails, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"OrganizationInvitation","payload":{"link":"https://app.example/join?id=1"}}`), address.Identity{}, signedAt)
+	emails, _, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"OrganizationInvitation","payload":{"link":"https://app.example/join?id=1"}}`), address.Identity{}, signedAt)
 	if got := mails(emails); err != nil || !emails[0].Linked || !reflect.DeepEqual(got, []mail{{"foo@logto.example", "logto-organization-invitation", "", "https://app.example/join?id=1"}}) {
 		t.Errorf("an invitation: %v, %v", err, got)
 	}
@@ -50,7 +50,7 @@ func TestLogto_BadCall_SaysWhat(t *testing.T) {
 		`{"to":"foo@logto.example","type":"Newsletter","payload":{"code":"123456"}}`: `type: no email of the kind "Newsletter" is known`,
 		`{"to":"foo@logto.example","type":"SignIn","payload":{}}`:                    "payload.code is missing",
 		`{"to":"foo","type":"SignIn","payload":{"code":"123456"}}`:                   "to: the address",
-		`[]`:                                "the call is not the JSON that this hook takes",
+		`[]`:                                "the call is not the JSON that this hook takes: see the start",
 		invite("https://evil.example/join"): "payload.link does not lead to",
 		invite("https://app.example.evil.example/join"):        "payload.link does not lead to",
 		invite("https://app.example@evil.example/join"):        "payload.link does not lead to",

@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -60,7 +59,6 @@ func (s *Supabase) Genuine(header func(name string) string, body []byte, now tim
 // supabaseCall is the part of a call that is used.
 type supabaseCall struct {
 	Metadata struct {
-		UUID string    `json:"uuid"`
 		Time time.Time `json:"time"`
 		IP   string    `json:"ip_address"`
 	} `json:"metadata"`
@@ -94,38 +92,43 @@ const (
 )
 
 // Read returns the emails of a call, two for a change of address that both have to confirm. There the token
-// for one address comes with the hash for the other. All tries of one event have one key.
-func (s *Supabase) Read(body []byte, identity address.Identity, began time.Time) (key string, emails []delivery.Send, err error) {
+// for one address comes with the hash for the other, and the new one, which may not exist, is first.
+func (s *Supabase) Read(body []byte, identity address.Identity, began time.Time) (emails []delivery.Send, by time.Time, err error) {
 	var call supabaseCall
 	if err := read(body, &call); err != nil {
-		return "", nil, err
+		return nil, by, err
 	}
 	if first := call.Metadata.Time; first.Before(began) && first.After(began.Add(-secondTry)) {
 		began = first
 	}
-	add := func(field, to, tokenField, token, hash string) error {
-		one, err := email(identity, field, to, supabaseTemplates[call.Email.Kind], token, call.Metadata.IP)
-		if err == nil && token == "" { // one would be issued that Supabase does not know
-			err = errors.New(tokenField + " is missing")
+	data := call.Email
+	template := supabaseTemplates[data.Kind]
+	if template == "" {
+		return nil, by, unknownKind("email_action_type", data.Kind)
+	}
+	type part struct{ field, to, token, hash string }
+	current := part{"user.email", call.User.Email, data.Token, data.TokenHash}
+	next := part{"user.new_email", call.User.NewEmail, data.Token, data.TokenHash}
+	parts := []part{current}
+	switch both := data.TokenNew != "" || data.TokenHashNew != ""; {
+	case data.Kind == "email_change" && both:
+		next.token, current.hash = data.TokenNew, data.TokenHashNew
+		parts = []part{next, current}
+	case data.Kind == "email_change":
+		parts = []part{next}
+	}
+	for _, p := range parts {
+		one, err := email(identity, p.field, p.to, call.Metadata.IP)
+		if err == nil && p.token == "" { // one would be issued that Supabase does not know
+			err = errors.New("email_data has no token for " + p.field)
 		}
-		one.By, one.Mail.Data = began.Add(handOver), s.link(&call, hash)
+		if err != nil {
+			return nil, by, err
+		}
+		one.Mail.Template, one.Mail.Code, one.Mail.Data = template, p.token, s.link(&call, p.hash)
 		emails = append(emails, one)
-		return err
 	}
-	const current, next, token = "user.email", "user.new_email", "email_data.token"
-	switch data, user := call.Email, call.User; {
-	case supabaseTemplates[data.Kind] == "":
-		err = unknownKind("email_action_type", data.Kind)
-	case len(call.Metadata.UUID) > 64:
-		err = errors.New("metadata.uuid is too long")
-	case data.Kind != "email_change":
-		err = add(current, user.Email, token, data.Token, data.TokenHash)
-	case data.TokenNew == "" && data.TokenHashNew == "":
-		err = add(next, user.NewEmail, token, data.Token, data.TokenHash)
-	default:
-		err = cmp.Or(add(current, user.Email, token, data.Token, data.TokenHashNew), add(next, user.NewEmail, "email_data.token_new", data.TokenNew, data.TokenHash))
-	}
-	return call.Metadata.UUID, emails, err
+	return emails, began.Add(handOver), nil
 }
 
 // link is the data of a template: the link to Supabase Auth, and its parts for operators whose own page
@@ -136,8 +139,22 @@ func (s *Supabase) link(call *supabaseCall, hash string) map[string]string {
 	}
 	query := url.Values{"token": {hash}, "type": {call.Email.Kind}, "redirect_to": {call.Email.RedirectTo}}
 	return map[string]string{
-		"link": s.site + "/verify?" + query.Encode(), "token_hash": hash, "type": call.Email.Kind, "redirect_to": call.Email.RedirectTo,
+		"link": s.site + "/verify?" + query.Encode(), "token_hash": hash, "type": call.Email.Kind, "redirect_to": escape(call.Email.RedirectTo),
 	}
+}
+
+// escape percent-encodes what cannot be in a URL, as browsers do: behind it an email program might see a link
+// of its own.
+func escape(link string) string {
+	var escaped strings.Builder
+	for _, octet := range []byte(link) {
+		if notOfURL(rune(octet)) {
+			fmt.Fprintf(&escaped, "%%%02X", octet)
+		} else {
+			escaped.WriteByte(octet)
+		}
+	}
+	return escaped.String()
 }
 
 // Answer says in Supabase's terms what became of the emails: it passes the words of an error on only where

@@ -155,13 +155,13 @@ func TestSupabase_EachKind_TemplateCodeAndLink(t *testing.T) {
 	for kind, template := range map[string]string{
 		"signup": "signup", "recovery": "recovery", "magiclink": "magiclink", "email": "magiclink", "invite": "invite",
 	} {
-		_, emails, err := hook.Read(changed(t, `:"signup"`, `:"`+kind+`"`), address.Identity{}, signedAt)
+		emails, _, err := hook.Read(changed(t, `:"signup"`, `:"`+kind+`"`), address.Identity{}, signedAt)
 		want := []mail{{"alice@example.com", "supabase-" + template, "305805", verify + hash + "&type=" + kind}}
 		if got := mails(emails); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n got %v\nwant %v", kind, err, got, want)
 		}
 	}
-	_, emails, err := hook.Read(changed(t, `:"signup"`, `:"reauthentication"`, hash, ""), address.Identity{}, signedAt)
+	emails, _, err := hook.Read(changed(t, `:"signup"`, `:"reauthentication"`, hash, ""), address.Identity{}, signedAt)
 	if got := mails(emails); err != nil || !reflect.DeepEqual(got, []mail{{"alice@example.com", "supabase-reauthentication", "305805", ""}}) {
 		t.Errorf("reauthentication: %v, %v", got, err)
 	}
@@ -171,17 +171,17 @@ func TestSupabase_EachKind_TemplateCodeAndLink(t *testing.T) {
 func TestSupabase_EmailChange_TokensAreCrossed(t *testing.T) {
 	hook := newSupabase(t, readSignatures(t).Secrets...)
 	body := must.Get(os.ReadFile("testdata/email_change.json"))(t)
-	key, emails, err := hook.Read(body, address.Identity{}, signedAt)
+	emails, _, err := hook.Read(body, address.Identity{}, signedAt)
 	want := []mail{
-		{"alice@example.com", "supabase-email-change", "305805", verify + "a9e0c0f7b1f54d5bb55e5d1f0f4dc1f1d6b21b9f3f5ec3d3c8a1d1aa&type=email_change"},
 		{"alice@new.example", "supabase-email-change", "871923", verify + "7d5b7b1964cf5d388340a7f04f1dbb5eeb6c7b52ef8270e1737a58d0&type=email_change"},
+		{"alice@example.com", "supabase-email-change", "305805", verify + "a9e0c0f7b1f54d5bb55e5d1f0f4dc1f1d6b21b9f3f5ec3d3c8a1d1aa&type=email_change"},
 	}
-	if got := mails(emails); err != nil || !reflect.DeepEqual(got, want) || key != "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed" {
-		t.Errorf("%v, %q\n got %v\nwant %v", err, key, got, want)
+	if got := mails(emails); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}
 	body = bytes.Replace(body, []byte(`"token_new":"871923","token_hash_new":"a9e0c0f7b1f54d5bb55e5d1f0f4dc1f1d6b21b9f3f5ec3d3c8a1d1aa"`), []byte(`"token_new":"","token_hash_new":""`), 1)
-	_, emails, err = hook.Read(body, address.Identity{}, signedAt)
-	want = []mail{{"alice@new.example", "supabase-email-change", "305805", want[1].Link}}
+	emails, _, err = hook.Read(body, address.Identity{}, signedAt)
+	want = []mail{{"alice@new.example", "supabase-email-change", "305805", want[0].Link}}
 	if got := mails(emails); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}
@@ -195,11 +195,12 @@ func TestSupabase_BadCall_SaysWhat(t *testing.T) {
 		`email_action_type: no email of the kind "\u202e` + strings.Repeat("a", 63) + `" is known`: changed(t, `:"signup"`, `:"\u202e`+strings.Repeat("a", 1000)+`"`),
 		`email_action_type: no email of the kind "../../code" is known`:                            changed(t, `:"signup"`, `:"../../code"`),
 		"user.email: the address is empty":                                                         changed(t, `"email":"alice@example.com","phone"`, `"email":"","phone"`),
-		"email_data.token is missing":                                                              changed(t, `"305805"`, `""`),
-		"metadata.uuid is too long":                                                                changed(t, "9b1deb4d", strings.Repeat("9", 99)),
-		"the call is not the JSON that this hook takes":                                            changed(t, `"305805"`, `305805`),
-		"the call is not the JSON that this hook takes ":                                           changed(t, `"token":`, `"token":"1","token":`),
-		"the call is not the JSON that this hook takes  ":                                          nil,
+		"email_data has no token for user.email":                                                   changed(t, `"305805"`, `""`),
+		"the call is not the JSON that this hook takes: see /email_data/token":                     changed(t, `"305805"`, `305805`),
+		"the call is not the JSON that this hook takes: see /metadata/time":                        changed(t, "11:59:59.900Z", "noon"),
+		"the call is not the JSON that this hook takes: see byte 11":                               changed(t, `"metadata":`, `"alice":1,"alice":`),
+		"the call is not the JSON that this hook takes: see the start":                             []byte("[]"),
+		"the call is not the JSON that this hook takes: see byte 0":                                nil,
 	} {
 		_, _, err := hook.Read(body, address.Identity{}, signedAt)
 		if err == nil || !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) || strings.Contains(err.Error(), "alice") {
@@ -212,13 +213,29 @@ func TestSupabase_BadCall_SaysWhat(t *testing.T) {
 func TestSupabase_Link_HostIsConfigured(t *testing.T) {
 	hook := newSupabase(t, readSignatures(t).Secrets...)
 	body := changed(t, "https://app.example/welcome", "https://evil.example/#@x&token=1", `:"7d5b`, `:"@evil.example/?\"><b>&type=x#`)
-	_, emails, err := hook.Read(body, address.Identity{}, signedAt)
+	emails, _, err := hook.Read(body, address.Identity{}, signedAt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	link := must.Get(url.Parse(emails[0].Mail.Data["link"]))(t)
 	if link.Host != "project.supabase.example" || link.Path != "/auth/v1/verify" || link.Fragment != "" || len(link.Query()["token"]) != 1 || link.Query().Get("type") != "signup" {
 		t.Errorf("the link is %s", link)
+	}
+}
+
+// What a visitor appends to an address of the site does not become a link of its own in an email.
+func TestSupabase_RedirectTo_NoSecondLink(t *testing.T) {
+	hook := newSupabase(t, readSignatures(t).Secrets...)
+	for given, want := range map[string]string{
+		"https://app.example/a?b=c%20d&e=[f]#g":        "https://app.example/a?b=c%20d&e=[f]#g",
+		"https://app.example/ https://evil.example/":   "https://app.example/%20https://evil.example/",
+		`https://app.example/\n<https://evil.example>`: "https://app.example/%0A%3Chttps://evil.example%3E",
+		"https://app.example/ø|":                       "https://app.example/%C3%B8%7C",
+	} {
+		emails, _, err := hook.Read(changed(t, "https://app.example/welcome", given), address.Identity{}, signedAt)
+		if err != nil || emails[0].Mail.Data["redirect_to"] != want {
+			t.Errorf("%s: %v, %v", given, emails, err)
+		}
 	}
 }
 
@@ -230,9 +247,9 @@ func TestSupabase_HandOver_CountsFromTheFirstTry(t *testing.T) {
 		began: 3400 * time.Millisecond, `"2026-11-20T11:59:58Z"`: 1500 * time.Millisecond, `"2026-11-20T11:59:57Z"`: 3500 * time.Millisecond,
 		`"2026-11-20T12:00:09Z"`: 3500 * time.Millisecond, `"0001-01-01T00:00:00Z"`: 3500 * time.Millisecond,
 	} {
-		_, emails, err := hook.Read(changed(t, began, text), address.Identity{}, signedAt)
-		if err != nil || emails[0].By.Sub(signedAt) != want {
-			t.Errorf("%s: %v, %v", text, emails[0].By, err)
+		_, by, err := hook.Read(changed(t, began, text), address.Identity{}, signedAt)
+		if err != nil || by.Sub(signedAt) != want {
+			t.Errorf("%s: %v, %v", text, by, err)
 		}
 	}
 }
