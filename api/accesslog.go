@@ -69,7 +69,7 @@ func (r *request) describe(status int, took time.Duration) {
 	r.add("problem", r.problem)
 	r.add("key", r.key)
 	if !r.mailbox.IsZero() {
-		r.attrs = append(r.attrs, slog.String("mailbox", r.mailbox.Hash()))
+		r.attrs = append(r.attrs, slog.Any("mailbox", r.mailbox)) // logged as its hash; dev prints it
 	}
 	if r.admission.Valid() {
 		r.add("id", r.admission.String())

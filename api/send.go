@@ -138,7 +138,8 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
 	}
-	s.metrics.count(r.door, string(e.Kind), e.Rule, "")
+	r.outcome = string(e.Kind)
+	s.metrics.count(r.door, r.outcome, e.Rule, "")
 	return p
 }
 
