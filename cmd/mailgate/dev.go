@@ -183,12 +183,8 @@ func outcome(found map[string]slog.Value) string {
 		text += " " + problem.String()
 	} else if _, again := found["replayed"]; again {
 		text += " sent before"
-	} else if by, ok := found["outcome"]; ok { // of the SMTP door
-		text += " " + by.String()
-	} else if found["route"].String() != "verify-code" {
-		text += " sent"
-	} else {
-		text += " verified"
+	} else if what, ok := found["outcome"]; ok {
+		text += " " + what.String()
 	}
 	if wait, ok := found["wait_ms"]; ok {
 		text += fmt.Sprintf("; next in %s (%s of %s)", seconds(wait.Int64()), found["limit"], found["rule"])

@@ -93,7 +93,7 @@ func TestDev_SignUp_SendsChecksAndResets(t *testing.T) {
 	page.must(t, "POST", "/demo/send-code", visitor, 200)
 	_, lines, _ := strings.Cut(stdout.String(), "discards all records.\n\n")
 	want := []string{"send-code +alice@example.com +200 sent; next in 1m \\(minute of mailbox\\)", "send-code +alice@example.com +429 quota-exceeded; next in (1m|59s) ",
-		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 verified", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
+		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 correct", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
 	if !regexp.MustCompile("^  [0-9:]{8}  " + strings.Join(want, ".*\n  [0-9:]{8}  ") + ".*\n$").MatchString(lines) {
 		t.Errorf("one line for each send and check:\n%s", lines)
 	}
