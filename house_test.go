@@ -24,6 +24,7 @@ var edges = map[string][]string{
 	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "suppression", "internal/standby", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"zombiezen.com/go/sqlite":        {"cache"},
+	"go.opentelemetry.io":            {"internal/trace"},
 	"github.com/emersion/go-smtp":    {"mailer", "submission"},
 	"github.com/jordan-wright/email": {"mailer/message"},
 }

@@ -38,6 +38,7 @@ func (s *Server) record(c *fiber.Ctx, r *request) {
 	took := now.Sub(r.began)
 	r.route = cmp.Or(r.route, c.Route().Name, "none")
 	s.metrics.requests.WithLabelValues(r.route, strconv.Itoa(status)).Inc()
+	r.endSpan(status)
 	if r.unlogged {
 		return
 	}
@@ -57,6 +58,18 @@ func (s *Server) record(c *fiber.Ctx, r *request) {
 	}
 }
 
+// endSpan ends the span of the request, if it has one.
+func (r *request) endSpan(status int) {
+	if r.span.On() {
+		r.span.Set("door", r.door)
+		r.span.Set("problem", r.problem)
+		r.span.Set("rule", r.report.Rule)
+		r.span.Set("limit", r.report.Limit)
+		r.span.Set("status", strconv.Itoa(status))
+	}
+	r.span.End(r.outcome)
+}
+
 // describe makes the attributes of the log line.
 func (r *request) describe(status int, took time.Duration) {
 	r.attrs = append(r.attrs,
@@ -66,6 +79,7 @@ func (r *request) describe(status int, took time.Duration) {
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 		slog.String("from", r.client.String()),
 	)
+	r.add("trace_id", r.span.TraceID())
 	r.add("problem", r.problem)
 	r.add("key", r.key)
 	if !r.mailbox.IsZero() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/trace"
 )
 
 // access says whose key opens a route.
@@ -23,9 +24,24 @@ func (s *Server) admit(to access) step {
 		if err := s.checkKey(r.c, r, to); err != nil {
 			return err
 		}
-		r.ctx, r.cancel = context.WithDeadline(s.alive, r.began.Add(s.with.SendDeadline))
+		r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), r.began.Add(s.with.SendDeadline))
 		return s.enter(r.c, r, to)
 	}
+}
+
+// traced begins the span of a request. Only callers with a key can make it a part of their trace.
+func (s *Server) traced(r *request, to access) context.Context {
+	if s.with.Tracer == nil || to == open {
+		return s.alive
+	}
+	ctx := s.with.Tracer.Begin(s.alive, r.c.Route().Name, r.began, func(field string) string {
+		if r.key == "" || r.shown == systems {
+			return ""
+		}
+		return string(r.c.Request().Header.Peek(field))
+	})
+	r.span = trace.Of(ctx)
+	return ctx
 }
 
 // checkKey notes the name of the caller's key. Where no keys are set, callers are the programs

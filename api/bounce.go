@@ -36,7 +36,7 @@ func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 			return nil
 		}
 		r.key = hook.Name
-		r.ctx, r.cancel = context.WithDeadline(s.alive, r.began.Add(s.with.SendDeadline))
+		r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.began.Add(s.with.SendDeadline))
 		if err := s.enter(c, r, systems); err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ func (s *Server) readCall(r *request, hook Hook) (emails []delivery.Send, err er
 	if by.IsZero() {
 		end = r.began.Add(s.with.SendDeadline)
 	}
-	r.ctx, r.cancel = context.WithDeadline(s.alive, end)
+	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), end)
 	return emails, s.enter(r.c, r, systems)
 }
 

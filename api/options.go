@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -95,6 +96,8 @@ type Options struct {
 	DegradedSince func() int64
 	// Fallback answers paths without a route, which need no key. Nil answers 404.
 	Fallback http.Handler
+
+	Tracer *trace.Tracer // of requests with a key; nil for none
 
 	Log   *slog.Logger // a line for each request
 	Audit *slog.Logger // what operators did

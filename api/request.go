@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/share"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -47,9 +48,10 @@ type request struct {
 	counted         rules.Rule    // that an operator asks about, or the limiter of the action alone
 	report          report.Report // of what was decided
 	problem         string        // the name of the answer's problem
-	outcome         string        // what the request came to, as in the metrics
-	visitor         netip.Addr    // that the caller sends for
-	only            []slog.Attr   // what operators are shown beside the log line
+	span            trace.Span
+	outcome         string      // what the request came to, as in the metrics
+	visitor         netip.Addr  // that the caller sends for
+	only            []slog.Attr // what operators are shown beside the log line
 	level           slog.Level
 	cause           error
 	replayed        bool // the answer is that to an earlier request

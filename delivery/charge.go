@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -40,7 +41,11 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 		return err
 	}
 	began := time.Now()
+	ctx, span := trace.Start(ctx, "decision")
 	d, err := c.ask(ctx)
+	span.Set("rule", d.Rule)
+	span.Set("limit", d.Verdict.Limit)
+	span.End(decided(&d, err))
 	s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	if c.alone {
 		d.Degraded, d.Verdict.Degraded = true, true
@@ -62,6 +67,17 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 	}
 	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
 	return nil
+}
+
+// decided returns the word of a decision in traces.
+func decided(d *rules.Decision, err error) string {
+	switch {
+	case err != nil:
+		return outcome(err)
+	case !d.Allowed:
+		return string(Limited)
+	}
+	return "allowed"
 }
 
 // ask charges the rules. After a panic it is not known which of them are charged.

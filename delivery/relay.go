@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -36,6 +37,11 @@ func (s smtp) Begin(ctx context.Context, e relay.Envelope) (Transaction, error) 
 // handOver gives an email to a relay. The email may leave once leaving has returned without an error.
 func (s *Service) handOver(ctx context.Context, e relay.Envelope, text []byte, leaving func() error) (said relay.Receipt, err error) {
 	began := time.Now()
+	ctx, span := trace.Start(ctx, "relay")
+	defer func() {
+		span.Set("relay", said.Relay)
+		span.End(outcome(err))
+	}()
 	tx, err := s.o.Relay.Begin(ctx, e)
 	if err == nil {
 		defer tx.Abort() // does nothing after Commit

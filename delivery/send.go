@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -72,7 +73,9 @@ func (a *Attempt) send(q Send, result *Result) (err error) {
 	if err := a.service.wait(a.ctx, result.Decision.Delay); err != nil {
 		return err
 	}
+	_, span := trace.Start(a.ctx, "compose")
 	mail, err := a.compose(q, result)
+	span.End("")
 	if err != nil {
 		return err
 	}

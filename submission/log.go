@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -52,6 +53,14 @@ func (s *session) only(e entry) (attrs []slog.Attr) {
 	return attrs
 }
 
+// traceID returns that of the open email, or "".
+func (s *session) traceID() string {
+	if s.life == nil {
+		return ""
+	}
+	return trace.Of(s.life).TraceID()
+}
+
 // log writes a line with the names that the line of a request over HTTP has, and counts what came of a
 // recipient.
 func (s *session) log(e entry) {
@@ -59,6 +68,9 @@ func (s *session) log(e entry) {
 	attrs := []slog.Attr{slog.String("door", door), slog.String("outcome", e.outcome), slog.String("from", s.conn.from.String())}
 	if s.id != "" {
 		attrs = append(attrs, slog.String("request_id", s.id), slog.Float64("ms", float64(time.Since(s.began).Microseconds())/1000))
+	}
+	if id := s.traceID(); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
 	}
 	if a := e.answer; a != nil {
 		attrs = append(attrs, slog.Int("status", a.Code), slog.String("enhanced", fmt.Sprintf("%d.%d.%d", a.EnhancedCode[0], a.EnhancedCode[1], a.EnhancedCode[2])))
@@ -82,6 +94,9 @@ func (s *session) log(e entry) {
 	attrs = of.AppendAttrs(attrs)
 	if e.cause != nil {
 		attrs = append(attrs, slog.String("cause", e.cause.Error()))
+	}
+	if s.life != nil {
+		trace.Event(s.life, e.outcome, 0)
 	}
 	s.server.Log.LogAttrs(s.server.life, level, "submission", attrs...)
 	if !e.to.IsZero() {

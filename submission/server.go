@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -41,8 +42,9 @@ type Options struct {
 
 	MaxConnections int
 
-	Log *slog.Logger
-	Now func() int64 // milliseconds since 1970
+	Log    *slog.Logger
+	Tracer *trace.Tracer // of emails; nil for none
+	Now    func() int64  // milliseconds since 1970
 	// Count counts a recipient by what came of it: "sent", or a delivery.Kind, with Limited the limit.
 	Count func(door, outcome, rule, limit string)
 	// Keep keeps for operators what is logged about a recipient, and what is only for them.

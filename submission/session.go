@@ -12,6 +12,7 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -41,8 +42,9 @@ type session struct {
 	began time.Time
 	from  address.Address
 	to    []recipient
-	full  bool           // one of them comes alone, so the others have to come later
-	mail  *delivery.Mail // nil: none is open
+	full  bool            // one of them comes alone, so the others have to come later
+	mail  *delivery.Mail  // nil: none is open
+	life  context.Context // of the email; carries its span
 	end   context.CancelFunc
 	held  int64 // octets of Server.texts
 
@@ -77,8 +79,8 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 		return senderRefused
 	}
 	s.id, s.began, s.from, s.full, s.recorded = throttle.NewID().String(), time.Now(), sender, false, false
-	ctx, end := context.WithCancel(s.server.life)
-	s.mail, s.end = s.server.Delivery.Mail(ctx), end
+	s.life, s.end = context.WithCancel(s.server.Tracer.Begin(s.server.life, door, s.began, func(string) string { return "" }))
+	s.mail = s.server.Delivery.Mail(s.life)
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes) + 1 // the library takes one octet less
 	return nil
 }
@@ -175,7 +177,7 @@ func (s *session) Data(r io.Reader) error {
 		s.abandon(answer, cause)
 		return answer
 	}
-	ctx, cancel := context.WithTimeout(s.server.life, s.server.times.Answer)
+	ctx, cancel := context.WithTimeout(s.life, s.server.times.Answer)
 	defer cancel()
 	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, whole)
 	answer = reply(250, 2, 0, 0, "accepted by the relay ["+s.id+"]")
@@ -273,7 +275,8 @@ func (s *session) abandon(answer *smtp.SMTPError, cause error) {
 // close ends an email. The next one may take any time to come.
 func (s *session) close() {
 	s.end()
-	s.mail, s.to = nil, nil
+	trace.Of(s.life).End("")
+	s.life, s.mail, s.to = nil, nil, nil
 	s.conn.limit(noLimit)
 	s.client.Server().MaxMessageBytes = int64(s.server.MaxBytes)
 }

@@ -1073,6 +1073,8 @@ export interface components {
             enhanced?: string;
             /** @description The end of its type. */
             problem?: string;
+            /** @description Of OpenTelemetry, if the node sends traces. */
+            trace_id?: string;
             /** @description How long it took. */
             ms?: number;
             /** @description The network address of the client. */

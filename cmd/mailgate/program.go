@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	keys "github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
@@ -37,6 +39,7 @@ type program struct {
 	suppressed  *suppression.List
 	proofs      *proof.Proofs
 	relays      *relay.Relays
+	tracer      *trace.Tracer // nil: off
 	server      *api.Server
 	door        *submission.Server // nil: off
 	content     content            // in force
@@ -85,6 +88,10 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
 		return err
 	}
+	if p.tracer, err = openTracer(ctx, p.log); err != nil {
+		return err
+	}
+	o.Tracer = p.tracer
 	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
 	if err := p.registerMetrics(); err != nil {
 		return err
@@ -208,6 +215,9 @@ func (p *program) close(ctx context.Context) (err error) {
 			err = errors.New("emails were cut off")
 		}
 	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+	defer cancel()
+	p.tracer.Close(end)
 	if p.suppressed != nil {
 		p.suppressed.Close()
 	}
@@ -215,4 +225,15 @@ func (p *program) close(ctx context.Context) (err error) {
 		err = errors.Join(err, p.store.close(ctx))
 	}
 	return err
+}
+
+// openTracer returns nil unless the environment has a collector of OpenTelemetry, whose variables its library
+// reads itself.
+func openTracer(ctx context.Context, log *slog.Logger) (*trace.Tracer, error) {
+	if !trace.Configured(os.Getenv) {
+		return nil, nil
+	}
+	return trace.Open(ctx, currentVersion(), func(err error) {
+		log.Warn("traces are dropped, as their collector does not take them; this is said once a minute", "cause", err.Error())
+	})
 }

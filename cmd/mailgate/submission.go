@@ -27,7 +27,7 @@ func (p *program) openDoor() error {
 	p.door = submission.New(submission.Options{
 		Delivery: shared.Delivery, Proofs: p.proofs, Rules: shared.Rules, Identity: shared.Identity,
 		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
-		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Now: now, WrongKey: shared.WrongKey,
+		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Tracer: p.tracer, Now: now, WrongKey: shared.WrongKey,
 		Count: shared.Count, Keep: shared.Keep, Shadows: shared.Shadows,
 	})
 	p.server.AlsoDrain(p.door.Shutdown)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/trace"
 )
 
 // conn is one conversation with a relay, past its greeting. It belongs to one send at a
@@ -60,6 +62,7 @@ func (r *relay) dial(b budget) (*conn, *Error) {
 	}
 	c.use(socket, socket)
 	c.enter(b)
+	trace.Event(b.ctx, string(StepConnect), 0)
 	if failure := c.introduce(); failure != nil {
 		c.close()
 		return nil, failure
@@ -126,6 +129,7 @@ func (c *conn) secure() *Error {
 		return c.lost(StepTLS, err)
 	}
 	c.use(c.socket, encrypted)
+	trace.Event(c.budget.ctx, string(StepTLS), 0)
 	return nil
 }
 
@@ -160,6 +164,7 @@ func (c *conn) upgrade() *Error {
 // first digit.
 func (c *conn) expect(step Step, want int, line ...string) *Error {
 	code, err := c.ask(line...)
+	trace.Event(c.budget.ctx, string(step), code)
 	switch {
 	case err != nil:
 		return c.lost(step, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/trace"
 )
 
 var (
@@ -78,6 +80,7 @@ func (c *conn) loginByToken(user string) *Error {
 func (c *conn) tell(lines []string, secrets ...string) *Error {
 	for i, line := range lines {
 		code, err := c.ask(line)
+		trace.Event(c.budget.ctx, string(StepAUTH), code)
 		switch {
 		case err != nil:
 			return c.lost(StepAUTH, err)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
@@ -91,6 +92,7 @@ func lines(commands []command) (all []string) {
 // "554 idle timeout" are.
 func (c *conn) hear(step Step) *Error {
 	code, err := c.in.next()
+	trace.Event(c.budget.ctx, string(step), code)
 	switch {
 	case err != nil:
 		return c.lost(step, err)
@@ -125,6 +127,7 @@ func (c *conn) send(text []byte) (*Reply, *Error) {
 	}
 	// From here on the email may have been delivered, and only a reply says otherwise.
 	code, err := c.in.next()
+	trace.Event(c.budget.ctx, string(StepFinalDot), code)
 	if err != nil {
 		failure := c.lost(StepFinalDot, err)
 		failure.Outcome = Unknown
