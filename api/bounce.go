@@ -60,7 +60,7 @@ func repeat(err error) error {
 }
 
 func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) error {
-	outcome, entry, to, err := s.with.Bounces.Apply(ctx, s.with.Identity, r.key, e)
+	outcome, to, err := s.with.Bounces.Apply(ctx, s.with.Identity, r.key, e)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) er
 	}
 	if outcome == bounce.Applied {
 		r.mailbox = to
-		s.audit(r, "recipient suppressed", nil, slog.String("reason", string(entry.Reason)), slog.String("source", entry.Source), slog.String("mailbox", to.Hash()))
+		s.audit(r, "recipient suppressed", nil, slog.String("reason", string(bounce.Reasons[e.Kind])), slog.String("source", r.key), slog.String("mailbox", to.Hash()))
 	}
 	return nil
 }

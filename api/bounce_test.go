@@ -35,7 +35,7 @@ func bouncesOn(t testing.TB) func(*api.Options) {
 		}
 		o.Proofs = must.Get(proof.New([]string{"postmark"}, o.Secret))(t)
 		records := must.Get(cache.Open(cache.Options{Now: o.Now}))(t).Table("bounces")
-		o.Bounces = bounce.NewReceiver(bounce.Options{Suppressions: o.Suppressions, Proofs: o.Proofs, Records: keyed.Local(records), Now: o.Now})
+		o.Bounces = &bounce.Receiver{Suppressions: o.Suppressions, Proofs: o.Proofs, Records: keyed.Local(records), Now: o.Now}
 	}
 }
 

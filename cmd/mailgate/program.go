@@ -138,9 +138,9 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 		return err
 	}
 	o.Proofs = p.proofs
-	o.Bounces = bounce.NewReceiver(bounce.Options{
+	o.Bounces = &bounce.Receiver{
 		Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: p.config.HookUnproven, Now: now,
-	})
+	}
 	if o.Passes, err = p.store.limiter("passes", onceADay(), p.store.memory); err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ const (
 // Kinds are all kinds.
 var Kinds = []Kind{Hard, Soft, Complaint, Other}
 
-var reasons = map[Kind]suppression.Reason{Hard: suppression.HardBounce, Complaint: suppression.Complaint}
+// Reasons are those for which a kind suppresses its recipient.
+var Reasons = map[Kind]suppression.Reason{Hard: suppression.HardBounce, Complaint: suppression.Complaint}
 
 // Event is what a provider reports about one recipient.
 type Event struct {
@@ -96,8 +97,8 @@ func New(name, setting string, client *http.Client) (*Hook, error) {
 	return &Hook{name, p.refused, s}, nil
 }
 
-// Options are what a Receiver works with.
-type Options struct {
+// Receiver applies events. It needs all its fields.
+type Receiver struct {
 	Suppressions *suppression.List
 	Proofs       *proof.Proofs
 	Records      keyed.Store // of the events that were applied
@@ -106,30 +107,23 @@ type Options struct {
 	Now          func() int64
 }
 
-// Receiver applies events.
-type Receiver struct{ o Options }
-
-// NewReceiver makes a Receiver.
-func NewReceiver(o Options) *Receiver { return &Receiver{o} }
-
 // Apply suppresses the recipient of an event, if the event says so and is proved. An error is
 // throttle.ErrUnavailable: the event is to be repeated.
-func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, suppression.Entry, address.Address, error) {
-	var none suppression.Entry
+func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, address.Address, error) {
 	if e.Kind == Other {
-		return Counted, none, address.Address{}, nil
+		return Counted, address.Address{}, nil
 	}
 	to, err := address.Parse(e.Address, identity)
 	if err != nil {
-		return Unproven, none, to, nil
+		return Unproven, to, nil
 	}
-	name, other := r.o.Proofs.Find(e.Text, to, r.o.Now())
-	if name == "" && (other || !r.o.WithoutProof) {
-		return Unproven, none, to, nil
+	name, other := r.Proofs.Find(e.Text, to, r.Now())
+	if name == "" && (other || !r.WithoutProof) {
+		return Unproven, to, nil
 	}
-	reason, suppresses := reasons[e.Kind]
+	reason, suppresses := Reasons[e.Kind]
 	if !suppresses {
-		return Counted, none, to, nil
+		return Counted, to, nil
 	}
 	if name == "" {
 		sum := sha256.Sum256([]byte(to.Key() + " " + e.Text))
@@ -137,13 +131,12 @@ func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provide
 	}
 	name += " " + string(e.Kind)
 	if before, err := r.note(ctx, name, false); err != nil || before {
-		return Repeated, none, to, err
+		return Repeated, to, err
 	}
-	entry, err := r.o.Suppressions.Add(ctx, to, reason, provider)
-	if err == nil {
+	if _, err = r.Suppressions.Add(ctx, to, reason, provider); err == nil {
 		_, err = r.note(ctx, name, true)
 	}
-	return Applied, entry, to, err
+	return Applied, to, err
 }
 
 // recordLife is longer than the proof of an event, so that none is ever applied twice.
@@ -151,7 +144,7 @@ const recordLife = proof.Life + 24*60*60*1000
 
 // note reports whether an event was applied before, and records that it is.
 func (r *Receiver) note(ctx context.Context, name string, applied bool) (before bool, err error) {
-	_, err = r.o.Records.Update(ctx, name, func(old []byte, now int64) ([]byte, int64) {
+	_, err = r.Records.Update(ctx, name, func(old []byte, now int64) ([]byte, int64) {
 		if before = len(old) > 0; applied {
 			old = []byte{1}
 		}

@@ -225,7 +225,7 @@ func newRig(t *testing.T, withoutProof bool) *rig {
 	r.list = must.Get(suppression.Open(t.Context(), suppression.Options{Table: r.store.Table("s"), Now: r.now.Load, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(r.list.Close)
 	r.proofs = must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
-	r.Receiver = bounce.NewReceiver(bounce.Options{Suppressions: r.list, Proofs: r.proofs, Records: keyed.Local(r.store.Table("b")), WithoutProof: withoutProof, Now: r.now.Load})
+	r.Receiver = &bounce.Receiver{Suppressions: r.list, Proofs: r.proofs, Records: keyed.Local(r.store.Table("b")), WithoutProof: withoutProof, Now: r.now.Load}
 	return r
 }
 
@@ -240,7 +240,7 @@ func (r *rig) sent(to string) string {
 
 func (r *rig) apply(what, to string, kind bounce.Kind, text string, want bounce.Outcome, reasons ...suppression.Reason) {
 	r.t.Helper()
-	outcome, _, _, err := r.Apply(r.t.Context(), r.identity, "sendgrid", bounce.Event{Address: to, Kind: kind, Text: text})
+	outcome, _, err := r.Apply(r.t.Context(), r.identity, "sendgrid", bounce.Event{Address: to, Kind: kind, Text: text})
 	must.OK(r.t, err)
 	var got []suppression.Reason
 	if to != "" {
@@ -315,7 +315,7 @@ func TestApply_StoreAway_Unavailable(t *testing.T) {
 	text := r.sent("alice@example.com")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, _, _, err := r.Apply(ended, r.identity, "ses", bounce.Event{Address: "alice@example.com", Kind: bounce.Hard, Text: text}); !errors.Is(err, throttle.ErrUnavailable) {
+	if _, _, err := r.Apply(ended, r.identity, "ses", bounce.Event{Address: "alice@example.com", Kind: bounce.Hard, Text: text}); !errors.Is(err, throttle.ErrUnavailable) {
 		t.Errorf("the error is %v", err)
 	}
 	r.apply("the repeat", "alice@example.com", bounce.Hard, text, bounce.Applied, suppression.HardBounce)
