@@ -39,6 +39,7 @@ type metrics struct {
 	refunds    *prometheus.CounterVec
 	resets     prometheus.Counter
 	suppressed *prometheus.CounterVec
+	notMe      *prometheus.CounterVec
 	bounces    *prometheus.CounterVec
 	hour       lastHour
 	now        func() int64
@@ -72,6 +73,11 @@ func newMetrics(o Options, connections func() int) *metrics {
 	}
 	m.suppressed = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_suppressed_sends_total", Help: "Sends refused because the recipient is suppressed, by reason."}, []string{"reason"})
+	m.notMe = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_not_me_total", Help: "Recipients who said that they did not ask for an email, by the key that sent it."}, []string{"key"})
+	for _, name := range o.APIKeys.Names() {
+		m.notMe.WithLabelValues(name)
+	}
 	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"})
 	for _, hook := range o.BounceHooks {

@@ -58,6 +58,9 @@ type Options struct {
 	// a clock. The caller calls done.
 	TryRules func(now func() int64) (set *rules.Set, done func(), err error)
 
+	// PublicURL is where recipients reach this server, for links in emails. Empty if no template has one.
+	PublicURL string
+
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
 	// mailboxes and subjects in logs. Servers that share their records share it as well. 16
 	// bytes or more, impossible to guess.

@@ -51,6 +51,7 @@ type Server struct {
 	live   atomic.Pointer[Live]
 	trying sync.Mutex // held by the running trial of other tiers or rules
 	past   past
+	notMe  notMe
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
@@ -88,6 +89,7 @@ func New(o Options) (s *Server, err error) {
 		return nil, err
 	}
 	s.delivery = delivery.New(delivery.Options{
+		NotMe:    s.notMeLink,
 		Admitted: func(send rules.Send) { s.past.add(o.Now(), send) },
 		Relay:    o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
 		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds, Suppressed: s.metrics.suppressed},
@@ -99,6 +101,9 @@ func New(o Options) (s *Server, err error) {
 // useSecret derives a key of its own for everything that needs the secret.
 func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
+		return err
+	}
+	if s.notMe, err = newNotMe(s.with.Secret); err != nil {
 		return err
 	}
 	if s.names, err = newNames(s.with.Secret); err != nil {

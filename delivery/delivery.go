@@ -33,6 +33,8 @@ type Options struct {
 	Suppressions *suppression.List
 	Passes       *throttle.Limiter
 	Proofs       *proof.Proofs // are in the emails
+	// NotMe makes the link by which a recipient says that they did not ask for an email.
+	NotMe func(rules.Send) string
 	// Admitted is told of each send that the rules admit. It may be nil.
 	Admitted func(rules.Send)
 	// StoreTimeout bounds each try to refund a charge or to store an answer.

@@ -146,6 +146,9 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 		}
 		mail.Code, mail.ExpiresInMS = a.charge.code, result.ExpiresIn
 	}
+	if q.Composer.HasNotMe(mail.Template) {
+		mail.NotMe = a.service.o.NotMe(q.Traits)
+	}
 	composed, err := q.Composer.Compose(mail)
 	result.MessageID = composed.ID
 	composed.Bytes = append([]byte(a.service.o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)

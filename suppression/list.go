@@ -158,11 +158,16 @@ func (l *List) Add(ctx context.Context, to address.Address, r Reason, source str
 // Remove removes an address and its mailbox, for all reasons.
 func (l *List) Remove(ctx context.Context, to address.Address) error {
 	for _, r := range Reasons {
-		if err := l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended}); err != nil {
+		if err := l.Lift(ctx, to, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Lift removes an address, or its mailbox, for one reason.
+func (l *List) Lift(ctx context.Context, to address.Address, r Reason) error {
+	return l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended})
 }
 
 // change writes an entry, or removes it if it has ended, and knows it when it returns.

@@ -129,6 +129,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/not-me/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The page of a recipient who did not ask
+         * @description For browsers, behind the link `{{.NotMe}}` of an email. It changes nothing, as programs that scan emails open links.
+         */
+        get: operations["notMe"];
+        put?: never;
+        /**
+         * Stop emails to this recipient
+         * @description Suppresses the mailbox for 7 days with the reason `not-me`.
+         */
+        post: operations["stopNotMe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/not-me/{token}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo it
+         * @description Takes `not-me` back, and no other reason.
+         */
+        post: operations["undoNotMe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/countdown.js": {
         parameters: {
             query?: never;
@@ -1712,6 +1756,134 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    notMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The `countdown` of an answer.
+                 * @example AVAszHL68kvLhpgkcC5t39DbOdrXZ2Uz3cboQxAx5H0rYgPTyCmJ0i6DDbSnLcOM6XDZEMxPE8z4NksXSipJjIZ6qgwAWHhdjFAQAHd6lKCRz7EDAiHUe3LMunDsA1yZ42thoFJEnENo
+                 */
+                token: components["parameters"]["Token"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page, in English or Chinese by `Accept-Language`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is invalid or has expired. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    stopNotMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The `countdown` of an answer.
+                 * @example AVAszHL68kvLhpgkcC5t39DbOdrXZ2Uz3cboQxAx5H0rYgPTyCmJ0i6DDbSnLcOM6XDZEMxPE8z4NksXSipJjIZ6qgwAWHhdjFAQAHd6lKCRz7EDAiHUe3LMunDsA1yZ42thoFJEnENo
+                 */
+                token: components["parameters"]["Token"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page, in English or Chinese by `Accept-Language`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is invalid or has expired. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Nothing was changed, or too many requests without a key. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    undoNotMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The `countdown` of an answer.
+                 * @example AVAszHL68kvLhpgkcC5t39DbOdrXZ2Uz3cboQxAx5H0rYgPTyCmJ0i6DDbSnLcOM6XDZEMxPE8z4NksXSipJjIZ6qgwAWHhdjFAQAHd6lKCRz7EDAiHUe3LMunDsA1yZ42thoFJEnENo
+                 */
+                token: components["parameters"]["Token"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page, in English or Chinese by `Accept-Language`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The link is invalid or has expired. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Nothing was changed, or too many requests without a key. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };

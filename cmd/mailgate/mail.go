@@ -36,6 +36,11 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 	if err != nil {
 		return nil, c.Complain(setting, err.Error())
 	}
+	for _, name := range composer.Templates() {
+		if composer.HasNotMe(name) && c.PublicURL == "" {
+			return nil, c.Complain("public-url", "must be set, as the template "+name+" has {{.NotMe}}, a link to this node")
+		}
+	}
 	return composer, nil
 }
 

@@ -147,7 +147,7 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
 	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
-	o.TryRules = p.tryRules
+	o.TryRules, o.PublicURL = p.tryRules, p.config.PublicURL
 	o.Ready, o.DegradedSince = p.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err

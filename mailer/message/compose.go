@@ -81,6 +81,16 @@ func (c *Composer) Critical(template string) bool {
 	return c.templates.settings[cmp.Or(template, DefaultTemplate)].Critical
 }
 
+// HasNotMe reports whether the emails of a template have the link {{.NotMe}}.
+func (c *Composer) HasNotMe(template string) bool {
+	for _, t := range c.templates.byName[cmp.Or(template, DefaultTemplate)] {
+		if t.notMe {
+			return true
+		}
+	}
+	return false
+}
+
 // Check returns what Compose would refuse in a request, one error for each field, so that a bad field
 // costs the mailbox nothing. The recipient may be unknown.
 func (c *Composer) Check(r Request) []*Error {
@@ -117,7 +127,7 @@ func (c *Composer) suits(t *template, r Request) *Error {
 // fill fills in the template, and names the field that is at fault where the result
 // cannot be sent.
 func (c *Composer) fill(t *template, r Request, v values) (content, *Error) {
-	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.headOf(r).from.Name, Data: r.Data}, r.ExpiresInMS)
+	filled, err := t.render(fields{Code: v.code, Email: v.email, Sender: c.headOf(r).from.Name, Data: r.Data, NotMe: r.NotMe}, r.ExpiresInMS)
 	if key := missingKey(err); key != "" {
 		return content{}, &Error{"data", "lacks " + key + ", which the template needs"}
 	}

@@ -30,6 +30,8 @@ type Request struct {
 	// Data is for the template: up to 16 values of one line and up to 2,048 characters,
 	// under names like those of variables.
 	Data map[string]string
+	// NotMe is a link by which the recipient says that they did not ask for the email. A template need not have it.
+	NotMe string
 	// ID is the part of the Message-ID before the domain. No other email has it.
 	ID string
 	// NowMS is the time in the Date header, in Unix milliseconds.

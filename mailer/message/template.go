@@ -37,6 +37,8 @@ type template struct {
 	body                   *htmltemplate.Template
 	// plain says that code and address are shown as they are and decide nothing.
 	plain bool
+	// notMe says that it has the link NotMe.
+	notMe bool
 	// linked says that an email may have a link and no code.
 	linked bool
 }
@@ -48,6 +50,7 @@ type fields struct {
 	ExpiresIn string            // how long the code is valid, in words; empty if it does not expire
 	Sender    string            // the sender's display name; may be empty
 	Data      map[string]string // what the request has for the template
+	NotMe     string            // a link by which the recipient says that they did not ask
 }
 
 // LoadTemplates reads the built-in templates and, over them, those of own, which holds
@@ -127,7 +130,8 @@ func parseTemplate(from *source) (*template, error) {
 	t := &template{subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
 	body, failed := htmltemplate.New(from.files[bodyFile].path).Option("missingkey=error").Parse(from.files[bodyFile].text)
 	t.body = body
-	t.plain = !strings.Contains(shownAsIs.Replace(all), ".Code") && !strings.Contains(shownAsIs.Replace(all), ".Email")
+	t.notMe = strings.Contains(all, ".NotMe")
+	t.plain = !t.notMe && !strings.Contains(shownAsIs.Replace(all), ".Code") && !strings.Contains(shownAsIs.Replace(all), ".Email")
 	return t, errors.Join(err, failed)
 }
 
@@ -162,7 +166,7 @@ func (t *Templates) try(sender string) error {
 func (t *template) try(sender string) error {
 	for i, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0, 0} {
 		sample := fields{
-			Code: strings.Repeat("8", []int{maxCode, minCode}[i%2]), Email: "someone@example.com", Sender: sender,
+			Code: strings.Repeat("8", []int{maxCode, minCode}[i%2]), Email: "someone@example.com", Sender: sender, NotMe: sampleNotMe,
 			Data: map[string]string{"sample": "sample"}, // not empty, or {{with .Data}} would be skipped
 		}
 		out, err := t.render(sample, expiresInMS)
@@ -188,6 +192,8 @@ func (t *template) try(sender string) error {
 	}
 	return nil
 }
+
+const sampleNotMe = "https://link.example/not-me"
 
 // sampleLink stands for the link of an email that has one in place of a code.
 const sampleLink = "https://link.example/sample"

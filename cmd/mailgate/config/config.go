@@ -85,7 +85,7 @@ type Config struct {
 	HookResend      Secret        `group:"Hooks:" name:"hook-resend" placeholder:"SECRET" help:"Signing secret of Resend's webhook: whsec_… Not set: off."`
 	HookBrevo       Secret        `group:"Hooks:" name:"hook-brevo" placeholder:"TOKEN" help:"Token that Brevo's webhook sends. Not set: off."`
 	HookUnproven    bool          `group:"Hooks:" name:"hook-unproven" help:"Suppress for a bounce or complaint without a proof that mailgate sent the email, on the word of the provider alone."`
-	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address at which other systems reach this node. check-config shows the hooks there. If not set, that of listen."`
+	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address at which other systems and recipients of email reach this node. check-config shows the hooks there. If not set, that of listen; {{.NotMe}} in a template needs it."`
 
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
