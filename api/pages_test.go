@@ -106,7 +106,10 @@ func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 
 // Every method of every documented path is answered.
 func TestMethods_EachPath_Answered(t *testing.T) {
-	r := newRig(t, setup{options: hooksOn(t)})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		hooksOn(t)(o)
+		bouncesOn(t)(o)
+	}})
 	paths := theContract.doc.at("paths")
 	for path := range paths.members() {
 		allow, key := "POST, OPTIONS", appKey
@@ -122,7 +125,7 @@ func TestMethods_EachPath_Answered(t *testing.T) {
 		if strings.HasPrefix(path, "/admin") {
 			key = opsKey
 		}
-		path = strings.NewReplacer("{email}", "a@example.com", "{file}", "console.js", "{action}", "reply", "{rule}", "all", "{token}", "x").Replace(path)
+		path = strings.NewReplacer("{email}", "a@example.com", "{file}", "console.js", "{action}", "reply", "{rule}", "all", "{token}", "x", "{provider}", "postmark").Replace(path)
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
 			got := r.do(method, path, key, "")
 			known := slices.Contains(strings.Split(allow, ", "), method)

@@ -164,7 +164,7 @@ func consoleOnRedisLooksUpTriesAndResets(t *testing.T, newVisitor opener) {
 	v.reads("announce", "Carol+x@example.com was reset: 7 emails and 0 guesses removed.")
 	v.reads("found-pill", "ready")
 	v.reads("sends-title", "0 emails on record")
-	v.reads("found-why", "No limit reached. Rules by api_key, client_ip or template are not checked here.")
+	v.reads("found-why", "No limit reached. Rules by api_key, client_ip, purpose or template are not checked here.")
 	if _, answer := s.post("/send-code", `{"email":"carol@example.com"}`); !strings.Contains(answer, `"sent"`) {
 		t.Errorf("after the reset: %s", answer)
 	}
