@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,7 +50,7 @@ func (s *Server) answerHook(hook Hook) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
 		if r.shown != systems {
-			return &problem{kind: unauthorized, detail: "This call is not signed with a secret of this hook, or was signed more than five minutes ago."}
+			return &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
 		}
 		r.key, r.door = hook.Name(), hook.Name()
 		result := s.call(r, hook)
@@ -147,7 +148,7 @@ func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.At
 	for waited := false; ; waited = true {
 		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, event)
 		if waited && err != nil && r.ctx.Err() != nil {
-			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: err}
+			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: errEarlierTry}
 		}
 		if kindOf(err) != delivery.InFlight {
 			return attempt, first, err
@@ -157,6 +158,8 @@ func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.At
 }
 
 const inFlightPause = 50 * time.Millisecond
+
+var errEarlierTry = errors.New("an earlier try was still in progress")
 
 // sendEmail sends one email, and keeps what came of it for the next try of the call.
 func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) idempotency.Answer {

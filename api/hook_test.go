@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -115,6 +116,10 @@ func TestHook_BodySize_64KiB(t *testing.T) {
 	}
 	if got := r.supabase("signup", filled(64<<10+1)...); got.status != 413 || !strings.Contains(got.text, "65536 bytes") {
 		t.Errorf("more: %d %s", got.status, got.text)
+	}
+	chunked := must.Get(http.NewRequest("POST", r.URL+"/hooks/supabase", struct{ io.Reader }{strings.NewReader(strings.Repeat("0", 64<<10+1))}))(t)
+	if got := readReply(t, must.Get(r.client.Do(chunked))(t)); got.status != 413 || strings.Contains(got.text, "16384") {
+		t.Errorf("more in chunks: %d %s", got.status, got.text)
 	}
 	if got := r.do("POST", "/send-code", appKey, `{"email":"`+strings.Repeat("a", 16<<10)+`"}`); got.status != 413 || !strings.Contains(got.text, "16384 bytes") {
 		t.Errorf("another route: %d %s", got.status, got.text)
@@ -324,6 +329,9 @@ func TestHookSupabase_SlowRelay_AnsweredInTime(t *testing.T) {
 			}
 			if sent := r.Relayed(); sent > 1 {
 				t.Errorf("%d emails", sent)
+			}
+			if causes := strings.Join(r.kept("email=alice@example.com", "cause"), "\n"); strings.Contains(causes, "records") {
+				t.Errorf("the records are blamed:\n%s", causes)
 			}
 		})
 	}

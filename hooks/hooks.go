@@ -3,7 +3,8 @@
 //
 // A hook says whether a call is genuine, which emails it asks for, and what to answer in that system's
 // terms. Package api, whose listener brings the calls, has package delivery send them as for
-// POST /send-code. Nothing in a call chooses a host, a template's file or a header.
+// POST /send-code. A call chooses no file of a template and no header, and of the
+// hosts in an email only that of redirect_to, in templates of the operator's own that show it.
 package hooks
 
 import (
@@ -53,5 +54,5 @@ func unknownKind(field, kind string) error {
 	return fmt.Errorf("%s: no email of the kind %.64q is known", field, kind)
 }
 
-// notOfURL reports whether a character cannot be in a URL, so that an email program may end a link at it.
-func notOfURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }
+// NotOfURL reports whether a character cannot be in a URL, so that an email program may end a link at it.
+func NotOfURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }

@@ -16,7 +16,9 @@ type Logto struct{ authorization, origin string }
 
 // NewLogto makes the hook. Its calls have this Authorization, and invitations lead to this site only; without
 // one they are refused.
-func NewLogto(authorization, site string) *Logto { return &Logto{authorization, origin(site)} }
+func NewLogto(authorization, site string) *Logto {
+	return &Logto{strings.TrimSpace(authorization), origin(site)}
+}
 
 // Name returns "logto".
 func (*Logto) Name() string { return "logto" }
@@ -74,7 +76,7 @@ func (l *Logto) check(link string) error {
 	if l.origin == "" || origin(link) != l.origin {
 		return errors.New("payload.link does not lead to MAILGATE_HOOK_LOGTO_URL")
 	}
-	if strings.ContainsFunc(link, notOfURL) {
+	if strings.ContainsFunc(link, NotOfURL) {
 		return errors.New("payload.link has a character that is percent-encoded in a URL")
 	}
 	return nil

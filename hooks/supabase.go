@@ -148,7 +148,7 @@ func (s *Supabase) link(call *supabaseCall, hash string) map[string]string {
 func escape(link string) string {
 	var escaped strings.Builder
 	for _, octet := range []byte(link) {
-		if notOfURL(rune(octet)) {
+		if NotOfURL(rune(octet)) {
 			fmt.Fprintf(&escaped, "%%%02X", octet)
 		} else {
 			escaped.WriteByte(octet)

@@ -53,8 +53,8 @@ func (l *login) Next(response []byte) (challenge []byte, done bool, err error) {
 	return nil, true, l.signIn(string(l.user), string(response))
 }
 
-// signIn checks the name of a key and its secret, and moves the connection to the share of the key. A right
-// secret is never refused for wrong ones.
+// signIn checks the name of a key and its secret, and moves the connection to the share of the key. A
+// connection that had too many wrong ones gets 421; those on others refuse no right one.
 func (s *session) signIn(user, password string) error {
 	if s.failures == maxFailures { // sent before the connection could be closed
 		return wrongKeys

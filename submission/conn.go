@@ -18,7 +18,7 @@ type conn struct {
 	from     netip.Addr
 	dots     dots
 	chunks   atomic.Bool // a text comes by BDAT: the library shows the error of a read to the client
-	key      string      // whose share it is in
+	key      string      // whose share it is in, for other connections; its session has its own
 	signedIn bool        // both are guarded by the server's lock
 
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	before := c.input
 	c.input, c.acknowledged = closed, nil
-	_ = c.arm() // an error means that it is closed
+	c.arm()
 	switch {
 	case before == closed:
 	case c.chunks.Load():
@@ -112,7 +112,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.command = t
-	return c.arm()
+	c.arm()
+	return nil
 }
 
 // limit sets when what comes must have come. Zero is any time.
@@ -120,7 +121,7 @@ func (c *conn) limit(until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = until
-	_ = c.arm() // an error means that it is closed
+	c.arm()
 }
 
 // stop ends reading.
@@ -128,10 +129,11 @@ func (c *conn) stop(how input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.input = max(c.input, how)
-	_ = c.arm() // an error means that it is closed
+	c.arm()
 }
 
-func (c *conn) arm() error {
+// arm sets the deadline. An error means that the connection is closed, as the next read says.
+func (c *conn) arm() {
 	deadline := c.command
 	switch {
 	case c.input != reads:
@@ -139,7 +141,7 @@ func (c *conn) arm() error {
 	case deadline.IsZero(), !c.until.IsZero() && c.until.Before(deadline):
 		deadline = c.until
 	}
-	return c.Conn.SetReadDeadline(deadline)
+	_ = c.Conn.SetReadDeadline(deadline)
 }
 
 // dots finds a dot and a CR alone at the start of a line. The library drops both from a text.

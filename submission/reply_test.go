@@ -127,6 +127,10 @@ func TestReplies_EachCase_AsDocumented(t *testing.T) {
 			to(c)
 			c.data(" From: ceo@acme.example\r\n"+letter, "554 5.6.0")
 		}},
+		"header with a line of blanks": {do: func(c *client) {
+			to(c)
+			c.data("From: no-reply@acme.example\r\n \t\r\nSubject: hi\r\n\r\nhi\r\n", "554 5.6.0")
+		}},
 		"half-closed in a chunk": {do: func(c *client) {
 			to(c)
 			c.write("BDAT 1000 LAST\r\n" + letter)

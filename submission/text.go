@@ -168,7 +168,7 @@ func field(text []byte, wanted string) (value string, count int, whole bool) {
 		if len(line) == 0 {
 			return value, count, true
 		}
-		if begun && (line[0] == ' ' || line[0] == '\t') {
+		if begun && (line[0] == ' ' || line[0] == '\t') && len(bytes.Trim(line, " \t")) > 0 { // some readers end a header at blanks
 			if found && len(value) <= maxFrom { // longer is refused, and would take quadratic time
 				value += string(line)
 			}

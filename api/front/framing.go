@@ -150,7 +150,11 @@ func (e *Endpoint) unread(fast *fasthttp.RequestCtx, err error) {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		e.refuse(fast, fiber.StatusRequestHeaderFieldsTooLarge, "")
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		e.refuse(fast, fiber.StatusRequestEntityTooLarge, "The body must not exceed "+strconv.Itoa(e.bodyLimit(&fast.Request.Header))+" bytes.")
+		detail := "The body is too large." // of chunks the library keeps no header
+		if most := e.bodyLimit(&fast.Request.Header); fast.Request.Header.ContentLength() > most {
+			detail = "The body must not exceed " + strconv.Itoa(most) + " bytes."
+		}
+		e.refuse(fast, fiber.StatusRequestEntityTooLarge, detail)
 	default:
 		e.refuse(fast, fiber.StatusBadRequest, "The request is not valid HTTP.")
 	}

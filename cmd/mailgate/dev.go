@@ -119,6 +119,10 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
 	if !c.Given("listen") && at.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
+	hooks := ""
+	for _, name := range c.Hooks() {
+		hooks += fmt.Sprintf("\n  Hook        http://%s/hooks/%s", at, name)
+	}
 	fmt.Fprintf(to.out, `
   mailgate dev
 %[6]s
@@ -126,7 +130,7 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
   Inbox       %[1]s/inbox
   Console     %[1]s/console
   API         %[1]s/api
-  SMTP        %[8]s, user %[9]s, password: the API key, sender %[10]s
+  SMTP        %[8]s, user %[9]s, password: the API key, sender %[10]s%[11]s
 
   API key     %[2]s
   Admin key   %[3]s
@@ -142,7 +146,7 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
   Ctrl-C stops it and discards all records.
 
 `, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
-		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders())
+		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders(), hooks)
 }
 
 // requestLines is the handler of the log, which also prints a line for each send and check.

@@ -153,6 +153,6 @@ func TestDev_Hooks_ArePrintedAndShown(t *testing.T) {
 	if list := page.must(t, "GET", "/demo/mails?after=0", "", 200).Raw; !strings.Contains(list, "123456 – Sign in") {
 		t.Errorf("the inbox: %s", list)
 	}
-	printed := regexp.MustCompile(`hook-logto +foo@example.com +200 sent\n.*hook-logto +foo@example.com +429 quota-exceeded; next in`)
+	printed := regexp.MustCompile(`Hook        http://127.0.0.1:\d+/hooks/logto\n(?s:.*)hook-logto +foo@example.com +200 sent\n.*hook-logto +foo@example.com +429 quota-exceeded; next in`)
 	servertest.Eventually(t, "dev prints the sends", func() bool { return printed.MatchString(stdout.String()) })
 }

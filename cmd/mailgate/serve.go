@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -171,6 +172,9 @@ func (p *program) announce(at listeners) {
 	}
 	if len(at.doors) > 0 {
 		serving = append(serving, "smtp_address", addresses(at.doors))
+	}
+	if on := c.Hooks(); len(on) > 0 {
+		serving = append(serving, "hooks", strings.Join(on, ", "))
 	}
 	if c.RedisURL != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix, "on_store_outage", c.OnStoreOutage)

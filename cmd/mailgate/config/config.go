@@ -111,6 +111,7 @@ type Config struct {
 
 	given   settings
 	unknown []string
+	trial   bool // of dev, which has flags alone
 }
 
 // Given reports whether the setting of this name has another source than its default.

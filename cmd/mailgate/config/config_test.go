@@ -177,6 +177,8 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"HOOK_SUPABASE_URL=https://auth.example", "has no effect without hook_supabase"}, {"HOOK_LOGTO_URL=https://app.example", "has no effect without hook_logto"},
 		{"HOOK_SUPABASE_URL= & " + supabase, "must be set with hook_supabase"},
 		{"HOOK_SUPABASE_URL=auth.example & " + supabase, "must be a URL"},
+		{"HOOK_SUPABASE_URL=https://auth.example/a b & " + supabase, "must be the address of Supabase Auth"},
+		{"HOOK_SUPABASE_URL=https://auth.example/auth/v1/verify/ & " + supabase, "must be the address of Supabase Auth"},
 		{"HOOK_LOGTO=Bearer short", "has fewer than 16 characters"}, {"HOOK_LOGTO=Bearer change-me-" + hidden, "is that of an example"},
 		{"HOOK_LOGTO_URL=https://app.example/?a & MAILGATE_HOOK_LOGTO=" + hidden, "must be a URL without a user"}, {"PUBLIC_URL=https://u:" + hidden + "@host", "must be a URL without a user"},
 		{"API_KEYS=supabase:" + hidden + " & MAILGATE_HOOK_SUPABASE_URL=https://auth.example & " + supabase, "has a key named supabase, which is the name of a hook"},
@@ -186,6 +188,8 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		_, err := parse(nil, strings.Split("MAILGATE_"+tt.environ, " & "))
 		fails(t, err, "MAILGATE_"+name+": "+tt.want)
 	}
+	_, err := parse([]string{"dev", "--hook-supabase", strings.TrimPrefix(supabase, "MAILGATE_HOOK_SUPABASE=")}, []string{"MAILGATE_HOOK_SUPABASE_URL=https://auth.example"})
+	fails(t, err, "--hook-supabase-url: must be set with hook_supabase") // as dev reads no variable
 	for _, environ := range []string{
 		"MAILGATE_LISTEN=:0", "MAILGATE_LISTEN=:65535", "MAILGATE_SMTP_RATE=0.000001", "MAILGATE_DRAIN_DELAY=0s & MAILGATE_SHUTDOWN_GRACE=0s",
 		"MAILGATE_API_KEYS=web:sixteen-letters.", "MAILGATE_SECRET=sixteen-letters.", "MAILGATE_CONFIG=/dev/null", "MAILGATE_CACHE_BYTES=1TiB",

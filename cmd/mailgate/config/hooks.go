@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/suppression/bounce"
 )
@@ -47,6 +48,8 @@ func (c *Config) hookRules() []rule {
 	all := []rule{
 		{supabase && c.HookSupabaseURL == "", "hook-supabase-url", "must be set with hook_supabase, to the address of Supabase Auth: https://PROJECT.supabase.co/auth/v1"},
 		{!supabase && c.HookSupabaseURL != "", "hook-supabase-url", "has no effect without hook_supabase; set that too, or leave this out"},
+		{strings.ContainsFunc(c.HookSupabaseURL, hooks.NotOfURL) || strings.HasSuffix(strings.TrimSuffix(c.HookSupabaseURL, "/"), "/verify"), "hook-supabase-url",
+			"must be the address of Supabase Auth, such as https://PROJECT.supabase.co/auth/v1: /verify is added, and blanks and quotes are percent-encoded"},
 		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without hook_logto; set that too, or leave this out"},
 	}
 	names := c.Hooks()

@@ -85,7 +85,7 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	variables := c.fromEnvironment(ctx, environ, names)
 	file, err := fromFile(names, flags["config"], variables["config"])
 	if ctx.Selected() != nil && ctx.Selected().Name == trial {
-		file, err, c.unknown = trialDefaults(), nil, nil
+		file, err, c.unknown, c.trial = trialDefaults(), nil, nil, true
 		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
 	}
 	if err != nil {
@@ -216,10 +216,13 @@ func (s settings) readSecrets(names map[string]bool) error {
 	return nil
 }
 
-// Complain returns an Error that names a setting as it was given, or else by its variable.
+// Complain returns an Error that names a setting as it was given, or else as it can be.
 func (c *Config) Complain(name, problem string) error {
 	if where := c.Where(name); where != "" {
 		return &Error{where, problem}
+	}
+	if c.trial {
+		return &Error{"--" + name, problem}
 	}
 	return &Error{envName(name), problem}
 }
