@@ -145,8 +145,8 @@ func TestStorage_Closed_EachRouteIsUnavailable(t *testing.T) {
 		whatIf:                             "The storage cannot be read or written now. Try again shortly.",
 	}
 	for _, route := range routesWithKeys {
-		if route.path == "/admin/figures" || strings.HasPrefix(route.path, "/admin/requests") {
-			continue
+		if route.path == "/admin/figures" || route.path == "/admin/what-if/rules" || strings.HasPrefix(route.path, "/admin/requests") {
+			continue // they have what they need in memory
 		}
 		got := r.do(route.method, route.path, route.key(), route.body)
 		got.carries(t, map[string]string{"Retry-After": "1"})

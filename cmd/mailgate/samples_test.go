@@ -15,7 +15,8 @@ import (
 
 var (
 	shownRequest = regexp.MustCompile(`(?m)^    \$ (curl .*\n(?:    [^{H\n].*\n)*)((?:    .*\n)*)`) // and the answer, from its { or HTTP on
-	shownRules   = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+	shownRules   = regexp.MustCompile("(?ms)^```yaml\n((?:rules|deny|overrides|actions):.*?)^```")
+	shownList    = regexp.MustCompile(`(?m)^ +file: (\S+)`)
 	shownName    = regexp.MustCompile(`"\w+":|(?m)^[A-Z][\w-]+: |HTTP/1.1 \d+`) // of a member or a header, and the status
 )
 
@@ -38,7 +39,11 @@ func TestSamples_RequestsAndRules_Work(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			args := []string{anyPort}
 			if rules != "" {
-				args = append(args, "--rules="+servertest.Write(t, t.TempDir()+"/rules.yaml", rules))
+				dir := t.TempDir()
+				for _, list := range shownList.FindAllStringSubmatch(rules, -1) {
+					servertest.Write(t, filepath.Join(dir, list[1]), "listed.example\n")
+				}
+				args = append(args, "--rules="+servertest.Write(t, dir+"/rules.yaml", rules))
 			}
 			page, stdout := startDev(t, nil, args...)
 			for _, sample := range requests {

@@ -176,9 +176,6 @@ func (m *Master) probeOnce(client redis.UniversalClient) {
 	p := m.prober
 	began := time.Now()
 	o := m.probe(p.work, client)
-	if o == answered && m.State() == Away && errors.Is(m.Try(p.work), redisx.ErrCircuitOpen) {
-		o = inconclusive // calls would still fail
-	}
 	if p.work.Err() != nil {
 		return
 	}

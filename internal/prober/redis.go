@@ -125,6 +125,9 @@ func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) out
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now
 	}
+	if err == nil && m.State() == Away && errors.Is(m.Try(ctx), redisx.ErrCircuitOpen) {
+		return inconclusive // calls would still fail
+	}
 	return outcomeOf(err)
 }
 
