@@ -126,6 +126,7 @@ func TestWhatIf_Simultaneous_OneAtATime(t *testing.T) {
 	got := r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
 	got.is(t, 409, "trial-in-progress")
 	got.carries(t, map[string]string{"Retry-After": "1"})
+	r.do("POST", tryRules, opsKey, "").is(t, 409, "trial-in-progress")
 	close(goOn)
 	(<-first).is(t, 200, "")
 	r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 200, "")
