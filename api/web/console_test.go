@@ -80,10 +80,10 @@ func consoleSignInKeepsTheKeyForTheTab(t *testing.T, newVisitor opener) {
 func TestConsole_Mailbox_LooksRight(t *testing.T) {
 	t.Parallel()
 	s, v := newServer(t, nil), newVisitor(t)
-	s.sent("carol@example.com", 20*time.Hour, 9*time.Hour, 5*time.Hour, 40*time.Minute, 20*time.Minute, 20*time.Second)
+	s.sent("carol@example.com", 20*time.Hour, 40*time.Minute, 30*time.Minute, 20*time.Minute, 10*time.Minute, 20*time.Second)
 	s.sendCode("carol@example.com")
 	v.signsIn(s)
-	v.reads("refusals", "mailboxminute1")
+	v.reads("refusals", "mailboxhour1")
 	v.looksUp("carol@example.com")
 	v.run(`document.querySelector("#found details").open = true`)
 	v.looksRight("console-mailbox", "#found-pill", "#reset", ".lanes .band", ".lanes .edge", ".lanes .send")
