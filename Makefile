@@ -7,10 +7,10 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image clean
+.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image release-check clean
 
 help: ## prints this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: ## runs mailgate with a sign-up page, an inbox and a console; nothing to set up
 	$(GO) run ./cmd/mailgate dev
@@ -72,6 +72,9 @@ pictures: ## draws the pictures of the README from the real pages
 
 image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .
+
+release-check: ## builds a release without publishing it, installs its deb and starts it
+	.ci/release-check
 
 clean: ## removes bin
 	rm -rf bin
