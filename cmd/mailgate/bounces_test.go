@@ -51,7 +51,12 @@ func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
 	if status := bounced(t, other.URL, "a@example.com", fields["a@example.com"]); status != 200 {
 		t.Errorf("the repeat of an event that was applied is %d", status)
 	}
-	list := operator.get(t, "/admin/suppressions").Raw
+	list := ""
+	servertest.Eventually(t, "the list after the outage", func() bool {
+		answer := operator.get(t, "/admin/suppressions")
+		list = answer.Raw
+		return answer.Status == 200
+	})
 	if strings.Contains(list, "a@example.com") || !strings.Contains(list, `"b@example.com","reason":"hard-bounce"`) {
 		t.Errorf("the list is %s", list)
 	}
