@@ -110,6 +110,9 @@ func besides(r rulefile.Rule) (text string) {
 	if r.KeepForFirstSends > 0 {
 		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
 	}
+	if r.Challenge {
+		text += "; then challenge"
+	}
 	text += some("exempt", r.Exempt) + some("only", r.Only)
 	if r.Shadow {
 		text += "; shadow, refuses nothing"

@@ -141,7 +141,7 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	o.Bounces = &bounce.Receiver{
 		Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: p.config.HookUnproven, Now: now,
 	}
-	if o.Passes, err = p.store.limiter("passes", onceADay(), p.store.memory); err != nil {
+	if o.Passes, err = p.store.limiter("passes", once(onceADay), p.store.memory); err != nil {
 		return err
 	}
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
@@ -153,10 +153,17 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	return err
 }
 
-// onceADay is how often a critical email reaches an address that bounced.
-func onceADay() throttle.Policy {
-	day, _ := throttle.ParsePolicy("day=1/24h") // is valid
-	return day
+// A critical email reaches an address that bounced once a day. A token of a solved challenge counts once: it is
+// remembered for longer than it is valid, by clocks that differ.
+const (
+	onceADay  = "day=1/24h"
+	onceValid = "token=1/20m"
+)
+
+// once is the policy of a text that is valid.
+func once(text string) throttle.Policy {
+	p, _ := throttle.ParsePolicy(text)
+	return p
 }
 
 const (

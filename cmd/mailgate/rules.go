@@ -65,10 +65,14 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Exempt: r.Exempt, Only: r.Only,
+		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Exempt: r.Exempt, Only: r.Only,
 			Overrides: r.Overrides})
 	}
-	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials}, all...)
+	tokens, err := s.limiter("challenge-tokens", once(onceValid), nil)
+	if err != nil {
+		return nil, err
+	}
+	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials, Tokens: tokens}, all...)
 }
 
 // tryRules reads the rules as a reload would, over records in memory that go by another clock.

@@ -1,16 +1,24 @@
 package rules
 
-import "github.com/mailgate/mailgate/throttle"
+import (
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
 
 // Decision is the answer of all rules together.
 type Decision struct {
 	// Allowed reports whether the send is admitted; after Peek, whether one would be.
 	Allowed bool
+	// Challenge reports that rules with a challenge alone refuse: a solved one would admit the send.
+	Challenge bool
+	// Solved reports that rules with a challenge would have refused without one.
+	Solved bool
 	// Denied is what denies the send for good, whatever the limits: a Denial, or a rule whose limit
 	// for it is 0.
 	Denied string
 	// Rule makes the next such send wait longest, and Verdict is its verdict. By is what
-	// it counts by. Rule is empty when nothing has to wait; then Verdict has only the clock.
+	// it counts by. A rule with a challenge makes none wait, so it is named only where Challenge is set. Rule is empty when nothing has to wait; then Verdict has only the clock.
 	Rule    string
 	By      By
 	Verdict throttle.Verdict
@@ -50,10 +58,16 @@ type Charge struct {
 	limiter *throttle.Limiter // that charged it
 }
 
+// spent reports whether the token of a solved challenge was used before.
+func (d *Decision) spent() bool {
+	return slices.ContainsFunc(d.Refusals, func(r Refusal) bool { return r.Rule == TokenRule })
+}
+
 // decide joins the verdicts of a round. The rule to wait for is, of a refusal, the one that
 // refuses longest and, of an admission, the one that the next send has to wait for.
 func decide(round []question) Decision {
 	d := Decision{Allowed: !refused(round)}
+	d.Challenge = !d.Allowed && !slices.ContainsFunc(round, func(q question) bool { return q.refuses() && !q.rule.Challenge })
 	if m := mailboxIn(round); m != nil {
 		d.Mailbox = m.verdict
 		for i := range round {
@@ -73,12 +87,18 @@ func decide(round []question) Decision {
 			}
 			continue
 		}
+		if q.waived && !q.verdict.Allowed {
+			d.Solved = d.Allowed
+			continue
+		}
 		if !q.verdict.Allowed {
 			d.Refusals = append(d.Refusals, Refusal{Rule: q.rule.Name, By: q.rule.By, Key: q.key, Verdict: q.verdict})
 		}
 		if q.verdict.Allowed == d.Allowed {
 			d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal
-			d.waitFor(q.rule, &q.verdict)
+			if q.rule.Challenge == d.Challenge {
+				d.waitFor(q.rule, &q.verdict)
+			}
 		}
 	}
 	if d.Rule == "" {

@@ -15,6 +15,7 @@ type question struct {
 	key     string
 	limiter *throttle.Limiter // the one that decides
 	resend  bool              // it decides as about a resend
+	waived  bool              // a solved challenge admits what it refuses
 	first   int64             // the wait of a first email, where resend
 	verdict throttle.Verdict
 	before  throttle.Verdict // the verdict before the rule was charged
@@ -34,10 +35,14 @@ const (
 // questions returns a round of the rules that apply to the send, in the order of charging.
 func (s *Set) questions(send Send) []question {
 	var round []question // most rules apply to few sends
+	solved := send.Solved != "" && s.token != nil
+	if solved {
+		round = append(round, question{rule: s.token, key: send.Solved, limiter: s.token.Limiter})
+	}
 	for i := range s.rules {
 		r := &s.rules[i]
 		if key := r.keyOf(send); key != "" {
-			round = append(round, question{rule: r, key: key, limiter: r.LimiterFor(send)})
+			round = append(round, question{rule: r, key: key, limiter: r.LimiterFor(send), waived: r.Challenge && solved})
 		}
 	}
 	return round
@@ -85,12 +90,15 @@ func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
 }
 
 // recall returns the rules of a round that are remembered to refuse, and the mailbox rule, whose verdict
-// is in every decision.
+// is in every decision. A rule with a challenge refuses only if all others admit the send.
 func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 	if !s.remote {
 		return nil
 	}
 	for _, q := range round {
+		if q.rule.Challenge {
+			continue
+		}
 		v, refuses := q.limiter.Recall(ctx, q.key)
 		if v.Allowed = !refuses; refuses || q.rule.Name == MailboxRule {
 			q.verdict = v
@@ -178,7 +186,7 @@ func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 	if !s.reserve || d.Mailbox.Sent == 0 {
 		return
 	}
-	next := slices.DeleteFunc(slices.Clone(round), func(q question) bool { return q.rule.Resends == nil || q.rule.Shadow || q.resend })
+	next := slices.DeleteFunc(slices.Clone(round), func(q question) bool { return q.rule.Resends == nil || q.rule.Shadow || q.rule.Challenge || q.resend })
 	asResend(next)
 	_ = s.ask(next, func(q *question) { q.peek(ctx) })
 	for i := range next {
@@ -235,10 +243,11 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	}
 }
 
-// refused reports whether a rule that is not a shadow refuses.
-func refused(round []question) bool {
-	return slices.ContainsFunc(round, func(q question) bool { return !q.rule.Shadow && !q.verdict.Allowed })
-}
+// refuses reports whether the rule is no shadow, and refuses what no solved challenge admits.
+func (q question) refuses() bool { return !q.rule.Shadow && !q.waived && !q.verdict.Allowed }
+
+// refused reports whether a rule refuses.
+func refused(round []question) bool { return slices.ContainsFunc(round, question.refuses) }
 
 // mailboxIn returns the mailbox rule in a round, nil where it does not apply or failed.
 func mailboxIn(round []question) *question {

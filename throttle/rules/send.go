@@ -13,6 +13,8 @@ type Send struct {
 	Caller   string     // the name of the API key that requested it
 	Template string
 	Purpose  string // of the code in it
+	// Solved is the hash of the token of a solved challenge, empty without one. The send spends the token.
+	Solved string
 }
 
 // Caller returns what rules count the requests of an API key as. Without keys all have one name.

@@ -13,6 +13,9 @@ import (
 // MailboxRule is the name of the rule that protects the recipient. Every Set has it.
 const MailboxRule = "mailbox"
 
+// TokenRule is the name under which a Set charges a token of a solved challenge. No rule has it.
+const TokenRule = "challenge"
+
 // Rule counts sends by one trait and refuses those beyond its limit.
 type Rule struct {
 	Name    string
@@ -25,8 +28,11 @@ type Rule struct {
 	// Shadow lets the rule count and report, and refuse nothing. It is not charged for
 	// what it would have refused.
 	Shadow bool
-	Exempt Some // of the sends that the rule counts
-	Only   Some // that the rule counts; none stands for all
+	// Challenge has the rule refuse only sends without a solved challenge. One with a solved challenge is
+	// charged while the rule has quota left.
+	Challenge bool
+	Exempt    Some // of the sends that the rule counts
+	Only      Some // that the rule counts; none stands for all
 
 	// Overrides are other limits for some of the sends, without Resends.
 	Overrides []Override
@@ -39,6 +45,7 @@ type Rule struct {
 type Set struct {
 	rules   []Rule
 	denials []Denial
+	token   *Rule // spends the tokens of solved challenges; nil if no challenge can be solved
 	remote  bool
 	reserve bool // a rule has Resends
 }
@@ -50,6 +57,8 @@ type Options struct {
 	Remote bool
 	// Denials come before all limits.
 	Denials []Denial
+	// Tokens admits each token of a solved challenge once. It keeps ids. Nil has no challenge count as solved.
+	Tokens *throttle.Limiter
 }
 
 // New returns the Set of rules of different names. One of them is MailboxRule: it counts by mailbox,
@@ -58,6 +67,9 @@ func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
 	for i := range s.denials {
 		s.denials[i].index = newIndex(s.denials[i].Some)
+	}
+	if o.Tokens != nil {
+		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
 	}
 	protected := false
 	for i := range s.rules {
@@ -93,6 +105,14 @@ func (s *Set) Rule(name string) (r Rule, found bool) {
 	return s.rules[i], true
 }
 
+// charged finds what a charge is of.
+func (s *Set) charged(name string) (r Rule, found bool) {
+	if name == TokenRule && s.token != nil {
+		return *s.token, true
+	}
+	return s.Rule(name)
+}
+
 // Names returns the names of all rules, sorted.
 func (s *Set) Names() []string {
 	names := make([]string, len(s.rules))
@@ -110,7 +130,8 @@ func (s *Set) CountsBy(by By, send Send) bool {
 
 // Take asks every rule that applies, and charges them if none refuses.
 //
-// A send that is denied is not asked about. The id must be new: a repeated Take could be refused because of the first, so release the
+// A send that is denied is not asked about. One whose token is spent is decided as one without. The id must be new:
+// a repeated Take could be refused because of the first, so release the
 // charges of the first before. With an error the Decision has nothing but the Charges that are
 // still to be released.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
@@ -120,6 +141,15 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if name := s.denied(send); name != "" {
 		return Decision{Denied: name}, nil
 	}
+	d, err := s.take(ctx, send, id)
+	if err == nil && d.spent() && len(d.Charges) == 0 {
+		send.Solved = ""
+		d, err = s.take(ctx, send, id)
+	}
+	return d, err
+}
+
+func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	round := s.questions(send)
 	if len(round) > 1 || s.reserve {
 		if d, err := s.look(ctx, round); err != nil || !d.Allowed {
@@ -143,11 +173,13 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	return d, nil
 }
 
-// Peek reports what Take would answer, and charges nothing. Of a send that is denied it also reports the limits.
+// Peek reports what Take would answer without a solved challenge, and charges nothing. Of a send that is denied it
+// also reports the limits.
 func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	if err := check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
+	send.Solved = ""
 	d, err := s.look(ctx, s.questions(send))
 	if d.Denied = s.denied(send); d.Denied != "" {
 		d.Allowed = false
@@ -160,14 +192,14 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {
 	errs := make([]error, len(all))
 	s.each(len(all), func(i int) {
-		if r, found := s.Rule(all[i].Rule); found {
+		if r, found := s.charged(all[i].Rule); found {
 			_, failure := cmp.Or(all[i].limiter, r.Limiter).Release(ctx, all[i].Key, all[i].Admission)
 			errs[i] = r.wrap(failure)
 		}
 	})
 	for i, c := range all {
 		err = errors.Join(err, errs[i])
-		if r, _ := s.Rule(c.Rule); errs[i] != nil && r.exact() {
+		if r, _ := s.charged(c.Rule); errs[i] != nil && r.exact() {
 			failed = append(failed, c)
 		}
 	}

@@ -51,6 +51,7 @@ type Rule struct {
 	KeepForFirstSends int
 	Resends           throttle.Algorithm
 	Shadow            bool
+	Challenge         bool // what it refuses is admitted with a solved challenge
 	Exempt, Only      rules.Some
 	Overrides         []rules.Override
 
@@ -88,6 +89,9 @@ type Defaults struct {
 	Sender string
 }
 
+// challenge is what a rule may do other than refuse.
+const challenge = "challenge"
+
 // What a file may hold.
 const (
 	maxRules   = 32 // every send asks them all
@@ -107,6 +111,7 @@ type (
 		By     byText    `yaml:"by"`
 		Count  count     `yaml:",inline"`
 		Keep   *whole    `yaml:"keep_for_first_sends"`
+		Then   string    `yaml:"then"`
 		Shadow bool      `yaml:"shadow"`
 		Off    bool      `yaml:"off"`
 		Exempt someText  `yaml:"exempt"`
@@ -240,7 +245,7 @@ func replace(all []Rule, r Rule, off bool) []Rule {
 }
 
 // reserved are the names that answers use as the rule of mailgate's own limits.
-var reserved = []string{"lookups", "countdowns", "guesses", "requests"}
+var reserved = []string{"lookups", "countdowns", "guesses", "requests", rules.TokenRule}
 
 func checkName(name string, seen map[string]bool) error {
 	if name == "" {
@@ -283,6 +288,8 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 		return refuse("by", "this rule is built in and counts by %s", known.By[0])
 	case mailbox && t.Only != nil:
 		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")
+	case mailbox && t.Then != "":
+		return refuse("then", "this rule protects the mailbox, whoever asks; no challenge lifts it")
 	case mailbox && t.Off:
 		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
 	case mailbox && t.Count.Algorithm != "" && t.Count.Algorithm != slidingLog:
@@ -301,10 +308,12 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 		return r, refuse("off", "this rule is not built in; leave it out")
 	case err != nil:
 		return r, err
+	case t.Then != "" && t.Then != challenge:
+		return r, refuse("then", "it must be "+challenge+"; without it the rule refuses")
 	case t.Keep.or(1) < 1:
 		return r, refuse("keep_for_first_sends", "it must be at least 1")
 	}
-	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, KeepForFirstSends: t.Keep.or(0)}
+	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, Challenge: t.Then == challenge, KeepForFirstSends: t.Keep.or(0)}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
 	r.count = t.Count
 	if r.Algorithm, err = t.Count.build(0); err != nil {

@@ -50,6 +50,9 @@ func lines(f rulefile.File) (all []string) {
 		if r.Resends != nil {
 			line += fmt.Sprintf("; keeps %d, resends %s", r.KeepForFirstSends, r.Resends)
 		}
+		if r.Challenge {
+			line += "; challenge"
+		}
 		if r.Shadow {
 			line += "; shadow"
 		}
@@ -112,6 +115,7 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 7}]", []string{mailbox, client, "a by all: leaky-bucket q=1/1s, a queue of 7"}},
 		{"kept of a burst", "rules: [{name: a, by: all, algorithm: token-bucket, limit: q=1/1s, burst: 9, keep_for_first_sends: 4}]", []string{mailbox, client, "a by all: token-bucket q=1/1s, bursts of 9; keeps 4, resends token-bucket q=1/1s, bursts of 5"}},
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{mailbox, client, "action a: leaky-bucket q=1/1s, a queue of 100"}},
+		{"a challenge", "rules: [{name: client-ip, then: challenge}, {name: a, by: domain, limit: q=1/1s, then: challenge, shadow: true}]", []string{mailbox, client + "; challenge", "a by domain: q=1/1s; challenge; shadow"}},
 		{"a byte order mark", "\ufeffrules: []", []string{mailbox, client}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
 		{"two traits, for some", "rules: [{name: a, by: [mailbox, api_key], limit: q=1/1s, only: {purposes: [sign-up, login], templates: [code], api_keys: [web]}}, {name: b, by: [purpose, client_ip], limit: q=1/1s}]",
@@ -166,6 +170,9 @@ var mistakes = []struct{ name, text, want string }{
 	{"no template", rule("limit: q=1/1s\n  exempt: {templates: [../hidden]}"), ":5: rule a: exempt.templates[0]: it must be the name of a template"},
 	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: this rule is not built in; leave it out"},
 	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
+	{"a challenge for the mailbox", "rules:\n- name: mailbox\n  then: challenge", ":3: rule mailbox: then: this rule protects the mailbox"},
+	{"no known challenge", rule("limit: q=9/1s\n  then: riddle"), ":5: rule a: then: it must be challenge"},
+	{"the name of the tokens' limit", "rules: [{name: challenge, by: all, limit: q=1/1s}]", ":1: rule challenge: name: this name is taken by a built-in limit"},
 	{"no mailbox rule", "rules: [{name: mailbox, off: true}]", ":1: rule mailbox: off: this rule cannot be removed"},
 	{"mailbox counts otherwise", "rules: [{name: mailbox, algorithm: fixed-window, limit: q=1/1s}]", ":1: rule mailbox: algorithm: this rule is built in"},
 
