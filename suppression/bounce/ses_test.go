@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -40,8 +41,9 @@ const (
 // amazon signs as Amazon SNS does, and answers for its hosts.
 type amazon struct {
 	*bounce.Hook
-	t   *testing.T
-	key *rsa.PrivateKey
+	t      *testing.T
+	key    *rsa.PrivateKey
+	client *http.Client // whose calls all come here
 
 	mu    sync.Mutex
 	asked []string
@@ -67,18 +69,18 @@ func newAmazon(t *testing.T) *amazon {
 		w.WriteHeader(404)
 	}))
 	now := time.Now().UnixMilli()
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{authority.Certificate(now-hour, now+hour, "sns.eu-west-1.amazonaws.com", "evil.example")}}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{authority.Certificate(now-hour, now+hour, "sns.eu-west-1.amazonaws.com", "sns.us-west-2.amazonaws.com", "evil.example")}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority.PEM())
-	client := &http.Client{Transport: &http.Transport{
+	a.client = &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 		},
 	}}
-	a.Hook = must.Get(bounce.New("ses", topic+", arn:aws:sns:us-east-1:123456789012:other", client))(t)
+	a.Hook = must.Get(bounce.New("ses", topic+", arn:aws:sns:us-east-1:123456789012:other", a.client))(t)
 	return a
 }
 
@@ -163,6 +165,35 @@ func TestSES_BothVersions_GenuineOnceFetched(t *testing.T) {
 	}
 	if asked := a.requests(); !reflect.DeepEqual(asked, []string{"sns.eu-west-1.amazonaws.com" + certPath}) {
 		t.Errorf("the certificate is fetched once: %v", asked)
+	}
+}
+
+// signedByAmazon is a notification that Amazon SNS signed in 2023, and amazonsCertificate the one that it names. Its
+// receiver has published it.
+//
+//go:embed testdata/sns.json
+var signedByAmazon []byte
+
+//go:embed testdata/sns.pem
+var amazonsCertificate []byte
+
+func TestSES_SignedByAmazon_Genuine(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	a.files["/SimpleNotificationService-56e67fcb41f6fec09b0196692625d385.pem"] = func(w http.ResponseWriter) { w.Write(amazonsCertificate) }
+	h := must.Get(bounce.New("ses", "arn:aws:sns:us-west-2:024726604032:AshtonTest", a.client))(t)
+	then := time.Date(2023, 1, 17, 22, 33, 15, 0, time.UTC)
+	servertest.Eventually(t, "the notification", func() bool {
+		ok, err := h.Genuine(headers(), signedByAmazon, then)
+		return ok && err == nil
+	})
+	for _, change := range [][2]string{{"bar", "baz"}, {"14.087Z", "14.088Z"}, {"2023301a", "2023301b"}} {
+		if ok, _ := h.Genuine(headers(), bytes.Replace(signedByAmazon, []byte(change[0]), []byte(change[1]), 1), then); ok {
+			t.Errorf("%s in place of %s is as genuine", change[1], change[0])
+		}
+	}
+	if ok, _ := h.Genuine(headers(), signedByAmazon, time.Date(2023, 6, 4, 0, 0, 0, 0, time.UTC)); ok {
+		t.Error("its certificate ended in June 2023")
 	}
 }
 
