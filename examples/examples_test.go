@@ -176,7 +176,6 @@ await auth.api.sendVerificationOTP({ body }).catch((error) => console.log(error.
 // The pages hold their button after a send. Those of React and Vue are built by Vite with the npm package.
 func TestPages_Sent_HoldTheButton(t *testing.T) {
 	need.Long(t)
-	need.Program(t, "chromium")
 	for _, name := range []string{"html", "react", "vue"} {
 		t.Run(name, func(t *testing.T) {
 			root, s, dir := clone(t), theServer(), "examples/"+name
@@ -219,7 +218,7 @@ func backEnd(t *testing.T, s *apitest.Server, pages string) http.Handler {
 }
 
 func newBrowser(t *testing.T) context.Context {
-	options := chromedp.DefaultExecAllocatorOptions[:]
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(need.Program(t, "chromium-headless-shell")))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own does not work for root
 	}

@@ -40,7 +40,7 @@ const (
 )
 
 var (
-	topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
+	topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]+$`)
 	certPath  = regexp.MustCompile(`^/SimpleNotificationService-[0-9a-f]{32}\.pem$`)
 
 	errCertificate = fmt.Errorf("%w: the certificate of Amazon SNS is not known yet", ErrLater)
