@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// outcomeSuppressed is that of whatever puts an address on the suppression list.
+const outcomeSuppressed = "recipient suppressed"
+
 // auditReady refuses an action of an operator that could not be recorded.
 func (s *Server) auditReady(r *request) error {
 	if err := s.with.AuditReady(r.ctx); err != nil {

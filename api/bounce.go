@@ -66,12 +66,20 @@ func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) er
 	}
 	s.metrics.bounces.WithLabelValues(r.key, string(e.Kind), string(outcome)).Inc()
 	if !to.IsZero() {
-		s.recent.Add(s.with.Now(), []slog.Attr{slog.String("request_id", r.id), slog.String("from", r.client.String()), slog.String("key", r.key),
-			slog.String("mailbox", to.Hash()), slog.String("outcome", "bounced"), slog.String("reason", string(e.Kind)), slog.String("door", r.key), slog.String("cause", string(outcome))})
+		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("from", r.client.String()), slog.String("key", r.key),
+			slog.Any("mailbox", to), slog.String("outcome", "bounced"), slog.String("reason", string(e.Kind)), slog.String("door", r.key), slog.String("cause", string(outcome))}
+		if outcome == bounce.Repeated || outcome == bounce.Unproven {
+			s.recent.Add(s.with.Now(), attrs)
+		} else {
+			s.keepEntry(attrs)
+		}
 	}
 	if outcome == bounce.Applied {
+		if r.outcome != "" { // the log line is about the last one
+			s.keepPart(r)
+		}
 		r.mailbox = to
-		s.audit(r, "recipient suppressed", nil, slog.String("reason", string(bounce.Reasons[e.Kind])), slog.String("source", r.key), slog.String("mailbox", to.Hash()))
+		s.audit(r, outcomeSuppressed, nil, slog.String("reason", string(bounce.Reasons[e.Kind])), slog.String("source", r.key), slog.String("mailbox", to.Hash()))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (s *Server) call(r *request, hook Hook) idempotency.Answer {
 		}
 	}()
 	for i, email := range emails {
-		r.mailbox = email.Mail.To
+		r.isAbout(&email)
 		attempt, first, err := s.beginEmail(r, i, !email.By.IsZero())
 		if first != nil {
 			s.metrics.sent(r, outcomeReplayed)
@@ -163,7 +163,7 @@ var errEarlierTry = errors.New("an earlier try was still in progress")
 
 // sendEmail sends one email, and keeps what came of it for the next try of the call.
 func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) idempotency.Answer {
-	r.mailbox = email.Mail.To
+	r.isAbout(&email)
 	came := accepted
 	if result, err := attempt.Send(email); err != nil {
 		came = s.told(r, s.notSent(r, email.Traits, err))

@@ -124,6 +124,7 @@ func (s *Server) stopNotMe(c *fiber.Ctx) error {
 		return s.failNotMe(c, problemOf(err), notMeFailed, "")
 	}
 	if !before {
+		r.outcome, r.only = outcomeSuppressed, append(r.only, slog.String("reason", string(suppression.NotMe)))
 		s.metrics.notMe.WithLabelValues(send.Caller).Inc()
 		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a recipient did not ask for the email", slog.String("request_id", r.id), slog.Any("mailbox", r.mailbox),
 			slog.String("key", send.Caller), slog.String("visitor", visitor), slog.String("template", send.Template))

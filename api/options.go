@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/events"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -57,6 +58,9 @@ type Options struct {
 	// TryRules reads the rules that a reload would put in force, over records of their own that are empty and go by
 	// a clock. The caller calls done.
 	TryRules func(now func() int64) (set *rules.Set, done func(), err error)
+
+	// Events tells a service of the operator what becomes of emails. It may be nil.
+	Events *events.Events
 
 	// PublicURL is where recipients reach this server, for links in emails. Empty if no template has one.
 	PublicURL string

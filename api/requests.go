@@ -33,7 +33,22 @@ func (s *Server) keepRequest(r *request) {
 	}
 	r.add("visitor", network.Visitor(r.visitor))
 	r.add("said", r.report.Said())
-	s.recent.Add(s.with.Now(), r.attrs)
+	s.keepEntry(r.attrs)
+}
+
+// keepEntry keeps for operators what a log line says, and tells their service.
+func (s *Server) keepEntry(attrs []slog.Attr) {
+	now := s.with.Now()
+	s.recent.Add(now, attrs)
+	s.with.Events.Note(now, attrs)
+}
+
+// isAbout notes the send that what follows is about.
+func (r *request) isAbout(send *delivery.Send) {
+	r.mailbox, r.only = send.Mail.To, r.only[:0]
+	if purpose := send.Traits.Purpose; purpose != "" {
+		r.only = append(r.only, slog.String("purpose", purpose))
+	}
 }
 
 // keepPart keeps what a request has done so far, before it does more of the kind.

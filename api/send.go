@@ -52,6 +52,7 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 		Rules: r.live.Rules, Composer: r.live.Composer, Purpose: text(b.Purpose), Traits: traits, Decided: r.decided,
 		Mail: message.Request{To: r.mailbox, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},
 	}
+	r.isAbout(&b.send)
 	for _, err := range s.delivery.Check(b.send) {
 		reason := "invalid"
 		if err.Field == "template" {

@@ -29,7 +29,7 @@ type Shared struct {
 func (s *Server) Shared() Shared {
 	return Shared{
 		Delivery: s.delivery, Identity: s.with.Identity, Rules: func() *rules.Set { return s.live.Load().Rules }, Count: s.metrics.count, WrongKey: s.wrongKey,
-		Shadows: s.noteShadows, Keep: func(attrs []slog.Attr) { s.recent.Add(s.with.Now(), attrs) },
+		Shadows: s.noteShadows, Keep: s.keepEntry,
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 // suppress adds an address to the list.
 func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
 	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
-	return s.changeSuppression(r, "recipient suppressed", func() error {
+	return s.changeSuppression(r, outcomeSuppressed, func() error {
 		_, err := s.with.Suppressions.Add(r.ctx, r.mailbox, reason, body.Source)
 		return err
 	}, slog.String("reason", string(reason)), slog.String("source", body.Source))

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/filelock"
 )
 
 // directory is a data directory that this process has for itself. The file of its lock says in
@@ -65,8 +68,8 @@ func openDirectory(dir string) (*directory, error) {
 }
 
 func (d *directory) inspect() error {
-	if err := lockFile(d.lock); err != nil {
-		return err
+	if free, err := filelock.Take(d.lock); err != nil || !free {
+		return cmp.Or(err, ErrInUse)
 	}
 	note, err := io.ReadAll(io.NewSectionReader(d.lock, 0, 256))
 	if err != nil {

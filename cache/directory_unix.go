@@ -3,20 +3,10 @@
 package cache
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
-
-// lockFile takes the lock of the directory until the file is closed, or the process ends.
-func lockFile(file *os.File) error {
-	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrInUse
-	}
-	return err
-}
 
 // syncDirectory flushes the names of the files in a directory.
 func syncDirectory(path string) error {

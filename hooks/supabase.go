@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
@@ -22,9 +21,9 @@ type Secrets [][]byte
 // repeat them.
 func ParseSecrets(text string) (all Secrets, err error) {
 	for one := range strings.SplitSeq(text, "|") {
-		encoded, ok := strings.CutPrefix(strings.TrimSpace(one), "v1,whsec_")
-		secret, err := base64.StdEncoding.DecodeString(encoded)
-		if !ok || err != nil || len(secret) < webhook.MinSecret {
+		standard, ok := strings.CutPrefix(strings.TrimSpace(one), "v1,")
+		secret, err := webhook.ParseSecret(standard)
+		if !ok || err != nil {
 			return nil, fmt.Errorf("must be v1,whsec_ and base64 of at least %d bytes, as Supabase generates it; several with | between them", webhook.MinSecret)
 		}
 		all = append(all, secret)

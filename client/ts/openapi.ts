@@ -1126,6 +1126,8 @@ export interface components {
             key?: string;
             /** @description The `client_ip` that rules count by. */
             visitor?: string;
+            /** @description What the code is for. */
+            purpose?: string;
             /** @description A hash. */
             mailbox?: string;
             action?: string;

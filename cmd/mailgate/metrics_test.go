@@ -23,7 +23,7 @@ rules:
 actions:
   - {name: login, limit: minute=5/60s}
 `
-	s := startSite(t, rules, besideRedis(t, redis, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL(), "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_HOOK_BREVO="+brevoToken))
+	s := startSite(t, rules, besideRedis(t, redis, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL(), "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_HOOK_BREVO="+brevoToken, "MAILGATE_EVENTS_URL=http://127.0.0.1:1", "MAILGATE_EVENTS_SECRET="+eventsSecret))
 	for n := range 6 { // so many that the circuit breaker of the missing relay opens
 		s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200)
 	}

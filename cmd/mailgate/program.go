@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/events"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -39,7 +41,8 @@ type program struct {
 	suppressed  *suppression.List
 	proofs      *proof.Proofs
 	relays      *relay.Relays
-	tracer      *trace.Tracer // nil: off
+	tracer      *trace.Tracer  // nil: off
+	events      *events.Events // nil: off
 	server      *api.Server
 	door        *submission.Server // nil: off
 	content     content            // in force
@@ -91,7 +94,10 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if p.tracer, err = openTracer(ctx, p.log); err != nil {
 		return err
 	}
-	o.Tracer = p.tracer
+	if p.events, err = openEvents(p); err != nil {
+		return err
+	}
+	o.Tracer, o.Events = p.tracer, p.events
 	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
 	if err := p.registerMetrics(); err != nil {
 		return err
@@ -225,6 +231,7 @@ func (p *program) close(ctx context.Context) (err error) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
 	defer cancel()
 	p.tracer.Close(end)
+	err = errors.Join(err, p.events.Close())
 	if p.suppressed != nil {
 		p.suppressed.Close()
 	}
@@ -243,4 +250,19 @@ func openTracer(ctx context.Context, log *slog.Logger) (*trace.Tracer, error) {
 	return trace.Open(ctx, currentVersion(), func(err error) {
 		log.Warn("traces are dropped, as their collector does not take them; this is said once a minute", "cause", err.Error())
 	})
+}
+
+// openEvents returns nil unless the settings have a receiver.
+func openEvents(p *program) (*events.Events, error) {
+	c := p.config
+	if c.EventsURL == "" {
+		return nil, nil
+	}
+	opened, err := events.Open(events.Options{
+		URL: c.EventsURL, Secrets: c.EventsSecret, Dir: filepath.Join(c.DataDir, "events"), MaxBytes: events.MaxBytes, Now: now, Log: p.log, Metrics: p.metrics,
+	})
+	if err != nil {
+		return nil, c.Complain("data-dir", err.Error())
+	}
+	return opened, nil
 }

@@ -1,10 +1,11 @@
-// Package webhook checks the signatures of Standard Webhooks.
+// Package webhook makes and checks the signatures of Standard Webhooks.
 package webhook
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -26,13 +27,50 @@ func Genuine(secrets [][]byte, id, at, signatures string, body []byte, now time.
 	inTime := err == nil && now.Sub(time.Unix(seconds, 0)).Abs() <= clockSkew
 	found, shown := false, strings.SplitN(signatures, " ", maxSignatures)
 	for _, secret := range secrets {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(id + "." + at + ".")) // into a hash, which does not fail
-		mac.Write(body)
-		want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+		want := Sign(secret, id, at, body)
 		for _, one := range shown {
 			found = hmac.Equal([]byte(strings.TrimSuffix(one, ",")), []byte(want)) || found // Supabase puts a comma between them
 		}
 	}
 	return found && inTime && id != ""
+}
+
+// Sign returns the signature of a call by one secret. Those by several are written with blanks in between.
+func Sign(secret []byte, id, at string, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(id + "." + at + ".")) // into a hash, which does not fail
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// ParseSecret reads a secret as Standard Webhooks writes it. The error does not repeat it.
+func ParseSecret(text string) ([]byte, error) {
+	encoded, prefixed := strings.CutPrefix(text, "whsec_")
+	secret, err := base64.StdEncoding.DecodeString(encoded)
+	if !prefixed || err != nil || len(secret) < MinSecret {
+		return nil, errSecret
+	}
+	return secret, nil
+}
+
+var errSecret = fmt.Errorf("must be whsec_ and base64 of at least %d bytes", MinSecret)
+
+// Secrets are several, with which calls are signed while one of them is replaced.
+type Secrets [][]byte
+
+// ParseSecrets reads secrets with | between them.
+func ParseSecrets(text string) (all Secrets, err error) {
+	for one := range strings.SplitSeq(text, "|") {
+		secret, err := ParseSecret(strings.TrimSpace(one))
+		if err != nil {
+			return nil, fmt.Errorf("%w; several with | between them", err)
+		}
+		all = append(all, secret)
+	}
+	return all, nil
+}
+
+// String does not show the secrets.
+func (s Secrets) String() string {
+	return strings.TrimSuffix(strings.Repeat("whsec_***|", len(s)), "|")
 }

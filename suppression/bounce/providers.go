@@ -145,9 +145,8 @@ func openBrevo(setting string, _ *http.Client) (Source, error) {
 
 // openResend takes the signing secret. Resend does not say which of several recipients an event is about.
 func openResend(setting string, _ *http.Client) (Source, error) {
-	encoded, prefixed := strings.CutPrefix(setting, "whsec_")
-	secret, err := base64.StdEncoding.DecodeString(encoded)
-	if !prefixed || err != nil || len(secret) < webhook.MinSecret {
+	secret, err := webhook.ParseSecret(setting)
+	if err != nil {
 		return Source{}, errors.New("must be the signing secret that Resend shows, whsec_ and base64")
 	}
 	kinds := map[string]Kind{"email.bounced": Soft, "email.bounced Permanent": Hard, "email.complained": Complaint, "email.delivery_delayed": Soft}

@@ -35,7 +35,7 @@ func (c *Config) AfterApply() error {
 			return c.Complain(name, "has no effect without redis_url; set that too, or leave this out")
 		}
 	}
-	if err := c.firstWrong(slices.Concat(c.submissionRules(), c.hookRules())); err != nil {
+	if err := c.firstWrong(slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules())); err != nil {
 		return err
 	}
 	return c.firstWrong([]rule{

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/hooks"
+	"github.com/mailgate/mailgate/internal/webhook"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle"
@@ -87,6 +88,9 @@ type Config struct {
 	HookUnproven    bool          `group:"Hooks:" name:"hook-unproven" help:"Suppress for a bounce or complaint without a proof that mailgate sent the email, on the word of the provider alone."`
 	PublicURL       string        `group:"Hooks:" name:"public-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Address at which other systems and recipients of email reach this node. check-config shows the hooks there. If not set, that of listen; {{.NotMe}} in a template needs it."`
 
+	EventsURL    string          `group:"Events:" name:"events-url" placeholder:"URL" validate:"omitempty,http_url,excludesall=@?#" help:"Where to post what becomes of each email, signed as Standard Webhooks. Not set: off."`
+	EventsSecret webhook.Secrets `group:"Events:" name:"events-secret" placeholder:"SECRET" help:"Secret of the signatures: whsec_ and base64, or several with | while one is replaced."`
+
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
@@ -99,6 +103,7 @@ type Config struct {
 	FormerSecretsFile string `name:"former-secrets-file" hidden:""`
 	RedisURLFile      string `name:"redis-url-file" hidden:""`
 	SMTPURLFile       string `name:"smtp-url-file" hidden:""`
+	EventsSecretFile  string `name:"events-secret-file" hidden:""`
 
 	HookSupabaseFile string `name:"hook-supabase-file" hidden:""`
 	HookLogtoFile    string `name:"hook-logto-file" hidden:""`

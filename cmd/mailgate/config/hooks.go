@@ -1,6 +1,8 @@
 package config
 
 import (
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -66,4 +68,21 @@ func (c *Config) hookRules() []rule {
 		all = append(all, rule{slices.Contains(c.APIKeys.Names(), name), "api-keys", "has a key named " + name + ", which is the name of a hook that is on; name the key otherwise"})
 	}
 	return all
+}
+
+// eventRules are those that the settings of the events keep together.
+func (c *Config) eventRules() []rule {
+	on := c.EventsURL != ""
+	return []rule{
+		{on && len(c.EventsSecret) == 0, "events-secret", `must be set with events_url; make one: echo "whsec_$(openssl rand -base64 32)"`},
+		{!on && len(c.EventsSecret) > 0, "events-url", "must be set with events_secret, to where the events are posted"},
+		{on && !private(c.EventsURL), "events-url", "must begin with https:// unless it is on this machine, as events have addresses"},
+		{on && (c.DataDir == Memory || c.RedisURL != "" && !c.hasDataDir()), "events-url", "needs a directory for the journal of events; set " + envName("data-dir")},
+	}
+}
+
+// private reports whether nobody on the way to a URL can read along.
+func private(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || isLoopback(net.JoinHostPort(u.Hostname(), "0")))
 }

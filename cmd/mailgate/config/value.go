@@ -20,6 +20,7 @@ import (
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/webhook"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -47,7 +48,7 @@ func decoders() []kong.Option {
 	return []kong.Option{
 		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(parseRelays), decode(parseBytes),
 		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
-		decode(parseDoors), decode(parseSenders), decode(parseNames), decode(hooks.ParseSecrets),
+		decode(parseDoors), decode(parseSenders), decode(parseNames), decode(hooks.ParseSecrets), decode(webhook.ParseSecrets),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
 		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),
@@ -210,7 +211,7 @@ func (c *Config) Settings() (all []Setting) {
 		setting := Setting{strings.ReplaceAll(name, "-", "_"), show(whole.Field(i).Interface()), "default"}
 		if given := c.given[name]; given.where != "" {
 			setting.From = given.source + " " + given.where
-		} else if name == "data-dir" && !c.UsesDataDir() {
+		} else if name == "data-dir" && !c.UsesDataDir() && c.EventsURL == "" {
 			setting.Value = ""
 		}
 		all = append(all, setting)

@@ -1,0 +1,174 @@
+// Package events tells a service of the operator what becomes of each email: calls with the signatures of
+// Standard Webhooks, at least once, those about one mailbox in their order.
+//
+// [Events.Note] only hands an event over to a goroutine, which appends it to a journal on disk and posts
+// from there. Where that is too slow, or the journal is full, events are dropped and counted, and no email
+// waits.
+package events
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mailgate/mailgate/internal/webhook"
+	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// MaxBytes bounds the journal: 130,000 events of 500 bytes.
+const MaxBytes = 64 << 20
+
+// handOver is how many events may wait for the journal.
+const handOver = 4096
+
+// Options are what Open needs, all of them.
+type Options struct {
+	URL      string
+	Secrets  webhook.Secrets
+	Dir      string // of the journal
+	MaxBytes int64  // of the journal
+	Now      func() int64
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+}
+
+// Events posts events. A nil Events ignores them.
+type Events struct {
+	notes  chan note
+	counts *prometheus.CounterVec
+	end    context.CancelFunc
+	ended  chan struct{}
+	err    error // of closing the journal
+}
+
+// note is an event on its way to the journal.
+type note struct {
+	mailbox  string
+	frequent bool
+	at       int64
+	line     []byte
+}
+
+// Open opens the journal and posts what waits in it.
+func Open(o Options) (*Events, error) {
+	journal, waiting, err := openJournal(o.Dir, o.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("opening the journal of events: %w", err)
+	}
+	e := &Events{notes: make(chan note, handOver), ended: make(chan struct{}), counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_events_total", Help: "Events by what came of them: delivered, a try that failed, or why they were dropped."}, []string{"result"})}
+	for _, result := range []string{delivered, failed, droppedBusy, droppedFull, droppedLate, droppedDisk} {
+		e.counts.WithLabelValues(result)
+	}
+	s := newSender(o, journal, e)
+	for _, collector := range []prometheus.Collector{e.counts, s.waiting} {
+		if err := o.Metrics.Register(collector); err != nil {
+			return nil, fmt.Errorf("preparing the metrics of events: %w", err)
+		}
+	}
+	var life context.Context
+	life, e.end = context.WithCancel(context.Background())
+	for _, one := range waiting {
+		s.queue(one)
+	}
+	go s.run(life)
+	return e, nil
+}
+
+// Close writes to the journal what was noted before, and ends. What waits is posted after the next Open.
+func (e *Events) Close() error {
+	if e == nil {
+		return nil
+	}
+	e.end()
+	<-e.ended
+	return e.err
+}
+
+// The results, in metrics.
+const (
+	delivered   = "delivered"
+	failed      = "failed"
+	droppedBusy = "dropped-busy" // the journal is not written fast enough
+	droppedFull = "dropped-full"
+	droppedLate = "dropped-late" // after a day
+	droppedDisk = "dropped-disk"
+)
+
+// types are those of the events, by the outcome in a log line.
+var types = map[string]string{
+	"sent": "email.sent", "denied": "email.refused", "suppressed": "email.refused", "recipient-denied": "email.refused", "rejected": "email.rejected",
+	"correct": "email.verified", "bounced": "email.bounced", "recipient suppressed": "email.suppressed", "mailbox reset": "email.reset",
+}
+
+// members are the attributes of a log line that an event has.
+var members = map[string]bool{
+	"id": true, "request_id": true, "trace_id": true, "door": true, "key": true, "purpose": true, "problem": true, "rule": true, "limit": true, "wait_ms": true,
+	"delay_ms": true, "degraded": true, "reason": true, "source": true, "relay": true, "reply": true,
+}
+
+// Note notes what a log line about a mailbox says, if it is an event. It never waits.
+func (e *Events) Note(at int64, attrs []slog.Attr) {
+	if e == nil {
+		return
+	}
+	var kind string
+	var to address.Address
+	for _, a := range attrs {
+		switch a.Key {
+		case "outcome":
+			kind = types[a.Value.String()]
+		case "mailbox":
+			to, _ = a.Value.Any().(address.Address)
+		}
+	}
+	if kind == "" || to.IsZero() {
+		return
+	}
+	select {
+	case e.notes <- newNote(kind, to, at, attrs):
+	default:
+		e.counts.WithLabelValues(droppedBusy).Inc()
+	}
+}
+
+func newNote(kind string, to address.Address, at int64, attrs []slog.Attr) note {
+	var data, body wire.Object
+	data.String("email", to.String())
+	data.String("mailbox", to.Hash())
+	for _, a := range attrs {
+		if members[a.Key] {
+			data.Attr(a)
+		}
+	}
+	body.String("type", kind)
+	body.Time("timestamp", at)
+	body.Raw("data", data.End())
+	n := note{mailbox: to.Hash(), frequent: kind == "email.refused", at: at}
+	n.line = fmt.Appendf(nil, "evt_%s %d %s %s\n", rand.Text(), at, n.mailbox, body.End())
+	return n
+}
+
+// event is one in the journal.
+type event struct {
+	mailbox string // its hash
+	noted   int64
+	at      place
+}
+
+// parseLine reads the line of an event: what is kept in memory but for its place, and what is posted.
+func parseLine(line []byte) (e event, id string, body []byte, err error) {
+	parts := bytes.SplitN(bytes.TrimSuffix(line, []byte("\n")), []byte(" "), 4)
+	if len(parts) < 4 {
+		return e, "", nil, errLine
+	}
+	e.mailbox = string(parts[2])
+	e.noted, err = strconv.ParseInt(string(parts[1]), 10, 64)
+	return e, string(parts[0]), parts[3], err
+}

@@ -1,0 +1,275 @@
+package events
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/internal/webhook"
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+const testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// call is what a receiver got.
+type call struct {
+	ID, Type, Mailbox, Email string
+	Wait                     int64
+}
+
+// receiver verifies each call with the library of Standard Webhooks.
+type receiver struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls []call // those that it took
+}
+
+// startReceiver answers with a status, 0 for 204. A call that is not 2xx is not taken.
+func startReceiver(t testing.TB, status func(call) int) *receiver {
+	r := &receiver{}
+	verifier := must.Get(webhooks.NewWebhook(testSecret))(t)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		if err == nil {
+			err = verifier.Verify(body, request.Header)
+		}
+		var read struct {
+			Type      string
+			Timestamp time.Time
+			Data      struct {
+				Email, Mailbox string
+				Wait           int64 `json:"wait_ms"`
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal(body, &read)
+		}
+		if err != nil {
+			t.Errorf("a call: %v: %s", err, body)
+		}
+		c := call{request.Header.Get("webhook-id"), read.Type, read.Data.Mailbox, read.Data.Email, read.Data.Wait}
+		code := cmp.Or(status(c), 204)
+		if code/100 == 2 {
+			r.mu.Lock()
+			r.calls = append(r.calls, c)
+			r.mu.Unlock()
+		}
+		w.WriteHeader(code)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) taken() []call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+type rig struct {
+	*Events
+	dir      string
+	registry *prometheus.Registry
+}
+
+func open(t testing.TB, url, dir string, most int64) rig {
+	t.Helper()
+	r := rig{dir: dir, registry: prometheus.NewRegistry()}
+	r.Events = must.Get(Open(Options{
+		URL: url, Secrets: must.Get(webhook.ParseSecrets("whsec_b3RoZXIgc2VjcmV0IG9mIDI0IGJ5dGVz | " + testSecret))(t), Dir: dir, MaxBytes: most,
+		Now: func() int64 { return time.Now().UnixMilli() }, Log: slog.New(slog.DiscardHandler), Metrics: r.registry,
+	}))(t)
+	t.Cleanup(r.end)
+	return r
+}
+
+func (r rig) end() { r.Events.end(); <-r.ended }
+
+// result returns the count of a result.
+func (r rig) result(name string) int {
+	var m dto.Metric
+	_ = r.counts.WithLabelValues(name).Write(&m) // never fails
+	return int(m.GetCounter().GetValue())
+}
+
+func (r rig) note(t testing.TB, email, outcome string, wait int) {
+	t.Helper()
+	identity := address.Identity{}.WithLogKey([32]byte{1})
+	to := must.Get(address.Parse(email, identity))(t)
+	r.Note(time.Now().UnixMilli(), []slog.Attr{slog.Any("mailbox", to), slog.String("outcome", outcome), slog.Int("wait_ms", wait), slog.String("code", "123456")})
+}
+
+// Where the receiver fails some events, those about one mailbox come in order, once each, and do not hold up
+// the others.
+func TestEvents_SomeFail_InOrderForAMailbox(t *testing.T) {
+	t.Parallel()
+	const mailboxes, each = 40, 10
+	fails := sync.Map{} // how often an event of a mailbox was refused
+	receiver := startReceiver(t, func(c call) int {
+		n, _ := fails.LoadOrStore(c.ID, new(int))
+		if times := n.(*int); strings.HasPrefix(c.Email, "slow") && c.Wait == 3 && *times < 2 {
+			*times++ // one call at a time is about a mailbox
+			return []int{500, 410}[*times-1]
+		}
+		return 0
+	})
+	r := open(t, receiver.URL, t.TempDir(), MaxBytes)
+	for i := range each {
+		for m := range mailboxes {
+			name := "fast"
+			if m%10 == 0 {
+				name = "slow"
+			}
+			r.note(t, fmt.Sprintf("%s%d@example.com", name, m), "sent", i)
+		}
+	}
+	servertest.Eventually(t, "all events", func() bool { return r.result(delivered) == mailboxes*each })
+	next, ids, fast := map[string]int64{}, map[string]bool{}, 0
+	for i, c := range receiver.taken() {
+		if c.Wait != next[c.Mailbox] || ids[c.ID] {
+			t.Fatalf("call %d is %+v, want %d of its mailbox", i, c, next[c.Mailbox])
+		}
+		next[c.Mailbox]++
+		if ids[c.ID] = true; strings.HasPrefix(c.Email, "fast") {
+			fast = i
+		}
+	}
+	if len(ids) != mailboxes*each || fast >= mailboxes*each-4*(each-3) || r.result(failed) != 8 {
+		t.Errorf("%d events, the last of the others is number %d, %d failed", len(ids), fast, r.result(failed))
+	}
+	must.OK(t, r.Close())
+	if left := must.Get(filepath.Glob(filepath.Join(r.dir, "*"+suffix)))(t); len(left) != 0 {
+		t.Errorf("files are left of a journal in which nothing waits: %q", left)
+	}
+}
+
+// While the receiver hangs, events are noted without a wait until the journal is full, refused sends until half of it
+// is. The others are dropped and counted. After a restart all that waited come in order, with the ids that they had.
+func TestEvents_ReceiverHangs_JournalFills(t *testing.T) {
+	t.Parallel()
+	hang, first := make(chan struct{}), sync.Map{}
+	receiver := startReceiver(t, func(c call) int {
+		first.Store(c.ID, true)
+		<-hang
+		return 500
+	})
+	dir := t.TempDir()
+	r := open(t, receiver.URL, dir, 256<<10)
+	const noted = 2000
+	refused := 0
+	for i := range noted {
+		outcome := "denied"
+		if i >= noted/2 {
+			outcome = "sent"
+		}
+		r.note(t, fmt.Sprintf("m%d@example.com", i%50), outcome, i)
+		if i == noted/2-1 || i == noted-1 { // fewer than wait for the journal at most
+			servertest.Eventually(t, "the hand-over", func() bool { return len(r.notes) == 0 })
+		}
+		if i == noted/2-1 {
+			servertest.Eventually(t, "a full half", func() bool { return r.result(droppedFull) > 0 })
+			refused = r.result(droppedFull)
+		}
+	}
+	var size int64
+	for _, name := range must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t) {
+		info := must.Get(os.Stat(name))(t)
+		if size += info.Size(); info.Mode().Perm() != 0o600 {
+			t.Errorf("%s may be read by others", name)
+		}
+	}
+	waiting := noted - r.result(droppedFull)
+	if size > 256<<10 || size < 250<<10 || refused < noted/8 || r.result(droppedFull) < refused+noted/8 || waiting < noted/8 {
+		t.Errorf("%d bytes hold %d events; %d of the first half were dropped, %d of all", size, waiting, refused, r.result(droppedFull))
+	}
+	t.Logf("%d bytes for each event", size/int64(waiting))
+	// A process that was killed has left a part of a line.
+	names := must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t)
+	last := must.Get(os.OpenFile(names[len(names)-1], os.O_APPEND|os.O_WRONLY, 0))(t)
+	must.Get(io.WriteString(last, "evt_X 17951760"))(t)
+	must.OK(t, last.Close())
+	close(hang)
+	must.OK(t, r.Close())
+
+	again := startReceiver(t, func(call) int { return 0 })
+	r = open(t, again.URL, dir, 256<<10)
+	servertest.Eventually(t, "what waited", func() bool { return r.result(delivered) == waiting })
+	next, known := map[string]int64{}, 0
+	for _, c := range again.taken() {
+		if c.Wait < next[c.Mailbox] {
+			t.Fatalf("%+v comes after %d of its mailbox", c, next[c.Mailbox])
+		}
+		next[c.Mailbox] = c.Wait
+		if _, ok := first.Load(c.ID); ok {
+			known++
+		}
+	}
+	if known != lanes {
+		t.Errorf("%d of the ids were there before, want %d", known, lanes)
+	}
+}
+
+// An event that nobody has taken for a day is dropped, and what has been handed over is not sent again.
+func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
+	t.Parallel()
+	receiver := startReceiver(t, func(c call) int {
+		if c.Wait == 1 {
+			return 503
+		}
+		return 0
+	})
+	dir := t.TempDir()
+	r := open(t, receiver.URL, dir, MaxBytes)
+	for i := range 20 {
+		r.note(t, fmt.Sprintf("m%d@example.com", i), "sent", i)
+	}
+	servertest.Eventually(t, "the others", func() bool { return r.result(delivered) == 19 && r.result(failed) > 0 })
+	r.note(t, "late@example.com", "sent", 1)
+	servertest.Eventually(t, "the late one", func() bool { return len(r.notes) == 0 })
+	must.OK(t, r.Close())
+
+	name := must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t)[0]
+	lines := strings.Split(string(must.Get(os.ReadFile(name))(t)), "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "late@") {
+			parts := strings.SplitN(line, " ", 3)
+			lines[i] = fmt.Sprint(parts[0], " ", time.Now().Add(-lifetime-time.Second).UnixMilli(), " ", parts[2])
+		}
+	}
+	must.OK(t, os.WriteFile(name, []byte(strings.Join(lines, "\n")), 0o600))
+	again := startReceiver(t, func(call) int { return 0 })
+	r = open(t, again.URL, dir, MaxBytes)
+	servertest.Eventually(t, "the one that failed", func() bool { return r.result(delivered) == 1 && r.result(droppedLate) == 1 })
+	if got := again.taken(); len(got) != 1 || got[0].Email != "m1@example.com" {
+		t.Errorf("it got %+v", got)
+	}
+	if _, err := Open(Options{Dir: dir, MaxBytes: MaxBytes, Metrics: prometheus.NewRegistry()}); err == nil || !strings.Contains(err.Error(), errInUse.Error()) {
+		t.Errorf("a second process opens the journal: %v", err)
+	}
+}
+
+func BenchmarkNote(b *testing.B) {
+	receiver := startReceiver(b, func(call) int { return 0 })
+	r := open(b, receiver.URL, b.TempDir(), MaxBytes)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r.note(b, "alice@example.com", "sent", i)
+	}
+}

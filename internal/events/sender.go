@@ -1,0 +1,261 @@
+package events
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mailgate/mailgate/internal/webhook"
+)
+
+const (
+	lanes    = 8                // posts at once
+	patience = 10 * time.Second // with one
+	lifetime = 24 * time.Hour   // of an event
+	maxRead  = 64 << 10         // bytes of an answer, so that its connection can be used again
+
+	firstPause = time.Second // after a failure; each one doubles it
+	maxPause   = 5 * time.Minute
+
+	// refusals are the part of the journal that refused sends may fill: a flood of them leaves room for the
+	// other events.
+	refusals = 0.5
+)
+
+// sender posts the events of a journal. One goroutine has all of it, except that posts are goroutines that
+// return a result.
+type sender struct {
+	with    Options
+	events  *Events
+	journal *journal
+	client  *http.Client
+	waiting prometheus.Gauge
+
+	mailboxes map[string]*mailbox // with events that wait
+	due       dueHeap             // those of them without a post in progress
+	posting   int
+	results   chan result
+	failures  int   // in a row
+	resume    int64 // no post begins before
+	warned    bool
+}
+
+// mailbox has the events about one mailbox, which are posted one after the other.
+type mailbox struct {
+	hash   string
+	events []event
+	tries  int   // of the first
+	due    int64 // when the first is posted
+}
+
+type result struct {
+	of  *mailbox
+	err error
+}
+
+func newSender(o Options, j *journal, e *Events) *sender {
+	return &sender{
+		with: o, events: e, journal: j, mailboxes: map[string]*mailbox{}, results: make(chan result, lanes),
+		client: &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mailgate_events_waiting", Help: "Events in the journal that the receiver has not taken yet."}),
+	}
+}
+
+// run ends with life.
+func (s *sender) run(life context.Context) {
+	defer close(s.events.ended)
+	for {
+		wake := s.begin(life)
+		select {
+		case n := <-s.events.notes:
+			s.keep(n)
+		case r := <-s.results:
+			s.settle(r)
+		case <-wake:
+		case <-life.Done():
+			s.finish()
+			return
+		}
+	}
+}
+
+// begin begins the posts that are due, and returns when to look again.
+func (s *sender) begin(life context.Context) <-chan time.Time {
+	now := s.with.Now()
+	for s.posting < lanes && len(s.due) > 0 {
+		if next := max(s.due[0].due, s.resume); next > now {
+			return time.After(time.Duration(next-now) * time.Millisecond)
+		}
+		m := heap.Pop(&s.due).(*mailbox)
+		if m.events[0].noted < now-lifetime.Milliseconds() {
+			s.done(m, droppedLate)
+			continue
+		}
+		id, body, err := s.journal.read(m.events[0].at)
+		if err != nil {
+			s.warn("an event is lost, as the journal cannot be read", err)
+			s.done(m, droppedDisk)
+			continue
+		}
+		s.posting++
+		go func() { s.results <- result{m, s.post(life, id, body, now)} }()
+	}
+	return nil
+}
+
+// post hands one event over.
+func (s *sender) post(ctx context.Context, id string, body []byte, now int64) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.with.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	at := strconv.FormatInt(now/1000, 10)
+	var signatures []string
+	for _, secret := range s.with.Secrets {
+		signatures = append(signatures, webhook.Sign(secret, id, at, body))
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "User-Agent": "mailgate", "webhook-id": id, "webhook-timestamp": at, "webhook-signature": strings.Join(signatures, " "),
+	} {
+		request.Header.Set(name, value)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, maxRead)
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the receiver answers with status %d", answer.StatusCode)
+	}
+	return nil
+}
+
+// settle notes what came of a post. A mailbox whose event failed waits on its own; when all fail, so do all.
+func (s *sender) settle(r result) {
+	s.posting--
+	if r.err == nil {
+		if s.warned {
+			s.with.Log.Info("the receiver takes events again", "waiting", s.count())
+		}
+		s.failures, s.resume, s.warned = 0, 0, false
+		s.done(r.of, delivered)
+		return
+	}
+	s.events.counts.WithLabelValues(failed).Inc()
+	s.failures++
+	now := s.with.Now()
+	if s.failures >= lanes {
+		s.resume = now + pause(s.failures-lanes)
+		s.warn("the receiver does not take events: they are kept for a day, and posted again", r.err)
+	}
+	r.of.due = now + pause(r.of.tries)
+	r.of.tries++
+	heap.Push(&s.due, r.of)
+}
+
+// pause returns how many milliseconds to wait after so many failures.
+func pause(failures int) int64 {
+	most := min(firstPause<<min(failures, 16), maxPause)
+	return (most/2 + rand.N(most/2)).Milliseconds() // not all nodes at the same time
+}
+
+// warn says once what fails, until an event is delivered.
+func (s *sender) warn(what string, err error) {
+	if !s.warned {
+		s.with.Log.LogAttrs(context.Background(), slog.LevelWarn, what, slog.String("cause", err.Error()))
+	}
+	s.warned = true
+}
+
+// keep writes an event to the journal.
+func (s *sender) keep(n note) {
+	part := 1.0
+	if n.frequent {
+		part = refusals
+	}
+	at, err := s.journal.add(n.line, part)
+	switch {
+	case errors.Is(err, errFull):
+		s.events.counts.WithLabelValues(droppedFull).Inc()
+	case err != nil:
+		s.warn("events are lost, as the journal cannot be written", err)
+		s.events.counts.WithLabelValues(droppedDisk).Inc()
+	default:
+		s.queue(event{n.mailbox, n.at, at})
+	}
+}
+
+// queue has an event posted after the others about its mailbox.
+func (s *sender) queue(e event) {
+	s.waiting.Inc()
+	m := s.mailboxes[e.mailbox]
+	if m == nil {
+		m = &mailbox{hash: e.mailbox, due: min(e.noted, s.with.Now())} // a clock may step back
+		s.mailboxes[e.mailbox] = m
+		defer heap.Push(&s.due, m)
+	}
+	m.events = append(m.events, e)
+}
+
+// done ends the first event of a mailbox, and has the next one posted.
+func (s *sender) done(m *mailbox, result string) {
+	s.events.counts.WithLabelValues(result).Inc()
+	s.waiting.Dec()
+	if err := s.journal.done(m.events[0].at); err != nil {
+		s.warn("the journal of events cannot be written: some will be posted again", err)
+	}
+	if m.events, m.tries = m.events[1:], 0; len(m.events) == 0 {
+		delete(s.mailboxes, m.hash)
+		return
+	}
+	m.due = min(m.events[0].noted, s.with.Now())
+	heap.Push(&s.due, m)
+}
+
+func (s *sender) count() (n int) {
+	for _, m := range s.mailboxes {
+		n += len(m.events)
+	}
+	return n
+}
+
+// finish cuts off the posts in progress and keeps what was noted.
+func (s *sender) finish() {
+	for s.posting > 0 {
+		if r := <-s.results; r.err == nil {
+			s.settle(r)
+		} else {
+			s.posting--
+		}
+	}
+	for len(s.events.notes) > 0 {
+		s.keep(<-s.events.notes)
+	}
+	s.events.err = s.journal.close()
+}
+
+// dueHeap has the mailbox that is due first at its top.
+type dueHeap []*mailbox
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(m any)        { *h = append(*h, m.(*mailbox)) }
+func (h *dueHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}

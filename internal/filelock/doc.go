@@ -1,0 +1,2 @@
+// Package filelock keeps a second process out of a directory.
+package filelock
