@@ -73,7 +73,7 @@ func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 
 // peekRule answers as the rule alone would answer the subject's next send.
 func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
-	v, err := r.counted.LimiterFor(body.send).Peek(r.ctx, body.key)
+	v, err := r.counted.Peek(r.ctx, body.send)
 	if err != nil {
 		return nil, err
 	}

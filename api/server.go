@@ -90,7 +90,7 @@ func New(o Options) (s *Server, err error) {
 	}
 	s.delivery = delivery.New(delivery.Options{
 		NotMe:    s.notMeLink,
-		Admitted: func(send rules.Send) { s.past.add(o.Now(), send) },
+		Admitted: func(send rules.Send) { s.past.add(o.Now(), send, false) },
 		Relay:    o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
 		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds, Suppressed: s.metrics.suppressed},
 	})

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -22,8 +23,9 @@ type past struct {
 }
 
 type pastSend struct {
-	at   int64
-	send rules.Send
+	at       int64
+	send     rules.Send
+	verified bool // a code of its mailbox was right; of its caller's, if it has one
 }
 
 const (
@@ -31,15 +33,15 @@ const (
 	pastDay  = int64(24 * 60 * 60 * 1000)
 )
 
-func (p *past) add(at int64, send rules.Send) {
+func (p *past) add(at int64, send rules.Send, verified bool) {
 	send.Template, send.Purpose = strings.Clone(send.Template), strings.Clone(send.Purpose) // of a body, which outlives no request
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.all) < mostPast {
-		p.all = append(p.all, pastSend{at, send})
+		p.all = append(p.all, pastSend{at, send, verified})
 		return
 	}
-	p.all[p.next] = pastSend{at, send}
+	p.all[p.next] = pastSend{at, send, verified}
 	p.next = (p.next + 1) % mostPast
 }
 
@@ -93,11 +95,18 @@ func (s *Server) tryRules(r *request, _ *none) (any, error) {
 // replay takes the sends again, each at its own time.
 func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.Int64, all []pastSend) error {
 	mailboxes, visitors := map[string]bool{}, map[string]bool{}
+	unverified := map[string]map[string][]rules.Charge{} // by mailbox and caller
 	for _, one := range all {
 		if t.Complete = ctx.Err() == nil; !t.Complete {
 			break
 		}
 		clock.Store(max(clock.Load(), one.at))
+		if one.verified {
+			if err := verifyAgain(ctx, set, unverified[one.send.Mailbox], one.send.Caller); err != nil {
+				return err
+			}
+			continue
+		}
 		d, err := set.Take(ctx, one.send, throttle.NewID())
 		if err != nil {
 			return err
@@ -107,6 +116,13 @@ func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.I
 			t.Since = &since
 		}
 		t.count(&d)
+		if text, _ := set.Unverified(d.Charges); text != "" {
+			if unverified[one.send.Mailbox] == nil {
+				unverified[one.send.Mailbox] = map[string][]rules.Charge{}
+			}
+			of := unverified[one.send.Mailbox]
+			of[one.send.Caller] = append(of[one.send.Caller], set.Returned(text)...)
+		}
 		if !d.Allowed {
 			t.Refused++
 			mailboxes[one.send.Mailbox] = true
@@ -120,6 +136,20 @@ func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.I
 		t.Rules = append(t.Rules, rule)
 	}
 	return nil
+}
+
+// verifyAgain returns what the sends to a mailbox were charged until its code was right: those of a caller, or of all.
+func verifyAgain(ctx context.Context, set *rules.Set, unverified map[string][]rules.Charge, caller string) error {
+	var all []rules.Charge
+	for whose, charges := range unverified {
+		if caller == "" || caller == whose {
+			all = append(all, charges...)
+			delete(unverified, whose)
+		}
+	}
+	err := set.Verified(ctx, all)
+	_, failure := set.Release(ctx, all)
+	return errors.Join(err, failure)
 }
 
 // count counts what refuses a send, or would if it were no shadow.

@@ -7,6 +7,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -50,4 +51,30 @@ func TestTryRules_SendsOfADay_CountedByRule(t *testing.T) {
 	r.do("POST", tryRules, appKey, "").is(t, 401, "unauthorized")
 	wrong = errors.New("rules.yaml:3: rule a: limit is missing")
 	r.do("POST", tryRules, opsKey, "").isInvalid(t, "rules:invalid")
+}
+
+// A trial knows which codes were right: a budget is charged for the others only, and a caller's report is about its own sends.
+func TestTryRules_Budget_CountsWhatStayedUnverified(t *testing.T) {
+	r := newRig(t, setup{policy: "day=100/24h", options: func(o *api.Options) {
+		o.TryRules = func(now func() int64) (*rules.Set, func(), error) {
+			own := must.Get(cache.Open(cache.Options{Now: now}))(t)
+			limiter := func(name, tiers string) *throttle.Limiter {
+				return local.New(own.Table(name), throttletest.Policy(t, tiers))
+			}
+			set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter("mailbox", "day=100/24h")},
+				rules.Rule{Name: "unproven", By: rules.ByAll, Limiter: limiter("unproven", "floor=2/24h"), Budget: &rules.Budget{}}))(t)
+			return set, func() { _ = own.Close() }, nil
+		}
+	}})
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+		r.try(email, r.mailed(email)).is(t, 200, "")
+	}
+	for _, email := range []string{"d@example.com", "e@example.com"} {
+		r.sendAs(appKey, email, `,"code":"482913"`).is(t, 200, "")
+	}
+	r.do("POST", "/verify-code", appKey, `{"email":"d@example.com","verified":true}`).is(t, 200, "")
+	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 5.0, "refused": 0.0})
+	r.send("f@example.com").is(t, 200, "")
+	r.send("g@example.com").is(t, 200, "")
+	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 7.0, "refused": 1.0})
 }

@@ -98,18 +98,21 @@ func hasField(wrong []fieldProblem, name string) bool {
 
 // reasons maps tags to words for programs and sentences for people; %s is the field.
 var reasons = map[string]struct{ word, sentence string }{
-	"required":      {"missing", "%s is missing."},
-	"min":           {"empty", "%s is empty."},
-	"max":           {"too-long", "%s must not exceed 500 characters."},
-	"bytes":         {"too-long", "%s must not exceed 256 bytes."},
-	"oneof":         {"invalid", "%s must be complaint, manual, hard-bounce or not-me."},
-	"printable":     {"invalid", "%s has a control character."},
-	"ip":            {"invalid", "%s must be an IPv4 or IPv6 address."},
-	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
-	"excluded_with": {"with-code", "%s cannot be combined with a code of your own."},
-	"ne":            {"invalid", "%s must be 4 to 12 of 0-9, A-Z and a-z."},
-	"code":          {"invalid", "%s must be six digits."},
-	"admission":     {"invalid", "%s must be the id of a take."},
+	"required":          {"missing", "%s is missing."},
+	"min":               {"empty", "%s is empty."},
+	"max":               {"too-long", "%s must not exceed 500 characters."},
+	"bytes":             {"too-long", "%s must not exceed 256 bytes."},
+	"oneof":             {"invalid", "%s must be complaint, manual, hard-bounce or not-me."},
+	"printable":         {"invalid", "%s has a control character."},
+	"ip":                {"invalid", "%s must be an IPv4 or IPv6 address."},
+	"purpose":           {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
+	"excluded_with":     {"with-code", "%s cannot be combined with a code of your own."},
+	"excluded_with_all": {"with-code", "%s cannot be combined with code."},
+	"required_without":  {"missing", "%s is missing."},
+	"eq":                {"invalid", "%s must be true."},
+	"ne":                {"invalid", "%s must be 4 to 12 of 0-9, A-Z and a-z."},
+	"code":              {"invalid", "%s must be six digits."},
+	"admission":         {"invalid", "%s must be the id of a take."},
 }
 
 func explainField(wrong validator.FieldError) fieldProblem {

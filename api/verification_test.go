@@ -125,9 +125,15 @@ func TestVerify_NotAGuess_ChargesNone(t *testing.T) {
 		`"email":"free@example.com","code":` + quote(code) + `,"purpose":""`:        "purpose:invalid",
 		`"email":"free@example.com","code":"123456","purpose":"Sign up"`:            "purpose:invalid",
 		`"email":"free","code":"123456"`:                                            "email:no-at",
+		`"email":"free@example.com","code":"123456","verified":true`:                "verified:with-code",
+		`"email":"free@example.com","verified":false`:                               "verified:invalid",
+		`"email":"free@example.com","verified":true,"purpose":"login"`:              "purpose:with-code",
+		`"verified":true`: "email:missing",
 	} {
 		r.do("POST", "/verify-code", appKey, "{"+rest+"}").isInvalid(t, want)
 	}
+	r.do("POST", "/verify-code", appKey, `{"email":"free@example.com","verified":1}`).is(t, 400, "bad-request")
+	r.do("POST", "/verify-code", appKey, `{"email":"free@example.com","verified":true}`).reads(t, `{"verified":true}`)
 	r.try("free@example.com", wrong(code)).says(t, fields{"guesses_left": 4.0})
 }
 
@@ -146,6 +152,9 @@ func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	r.send("down@example.com").is(t, 503, "store-unavailable")
 	r.sent(1)
 	r.charged("down@example.com", 1)
+	r.codes.closed.Store(false)
+	r.codes.closed.Store(true)
+	r.do("POST", "/verify-code", appKey, `{"email":"down@example.com","verified":true}`).is(t, 503, "store-unavailable")
 	r.codes.closed.Store(false)
 	r.try("down@example.com", code).is(t, 200, "")
 	guesses.Fail("reset")

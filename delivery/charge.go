@@ -26,6 +26,7 @@ type charge struct {
 	ready    time.Time      // when its position in a queue comes
 	code     string         // issued for it
 	purpose  string         // of the code
+	noted    bool           // there may be a note of what a right code returns
 	alone    bool           // without what other nodes have on record
 	critical func() bool    // whether it reaches an address that bounced, once a day
 	passed   bool           // did so, or may have
@@ -119,16 +120,23 @@ func (s *Service) refund(c *charge, why Kind) *refund {
 			}
 			passed = false
 		}
-		if owed, err = c.rules.Release(ctx, owed); len(owed) > 0 {
-			return err
-		}
-		if err != nil { // of a counter, which must not be asked twice
-			s.o.Log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
-		}
-		return nil
+		owed, err = s.release(ctx, r, c.rules, owed)
+		return err
 	}
-	if c.code != "" {
-		r.revoke = func(ctx context.Context) error { return s.o.Codes.Revoke(ctx, recipient(c.to, c.purpose), c.code) }
+	if c.code != "" || c.noted {
+		r.revoke = func(ctx context.Context) error {
+			return s.o.Codes.Revoke(ctx, recipient(c.to, c.purpose), c.code, c.id)
+		}
 	}
 	return r
+}
+
+// release refunds charges. With an error it returns those that may be tried again.
+func (s *Service) release(ctx context.Context, of *refund, set *rules.Set, owed []rules.Charge) (failed []rules.Charge, err error) {
+	failed, err = set.Release(ctx, owed)
+	if err != nil && len(failed) == 0 { // of a counter, which must not be asked twice
+		s.o.Log.Warn("quota of a rule could not be refunded", of.whose, "id", of.id.String(), "cause", err.Error())
+		err = nil
+	}
+	return failed, err
 }

@@ -93,12 +93,6 @@ func (s *Service) Check(q Send) []*message.Error {
 	return q.Composer.Check(mail)
 }
 
-// Verify checks what was typed as the code that was emailed to an address for a purpose, and uses
-// it up if it is right.
-func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
-	return s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
-}
-
 // recipient returns the recipient that a code proves: this address, and no alias of its mailbox.
 func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}

@@ -56,7 +56,8 @@ func newBench(t *testing.T) *bench {
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must.Get(cache.Open(cache.Options{Now: b.now.Load}))(t)
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
-	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t)
+	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32),
+		Guesses: local.New(b.store.Table("guesses"), must.Get(throttle.ParsePolicy("day=9/24h"))(t))}))(t)
 	b.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: b.store.Table("suppressions"), Now: b.now.Load}))(t)
 	t.Cleanup(b.suppressions.Close)
 	b.passes = local.New(b.store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t))

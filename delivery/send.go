@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // Send is a requested email. Its fields have been validated.
@@ -140,10 +141,11 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.NowMS = a.service.o.Now()
 	mail.ID = a.service.o.Proofs.Make(a.id, mail.NowMS, mail.To)
-	if mail.Code == "" && !q.Linked {
-		if err := a.issue(result); err != nil {
-			return message.Message{}, err
-		}
+	issue := mail.Code == "" && !q.Linked
+	if err := a.note(issue, result); err != nil {
+		return message.Message{}, err
+	}
+	if issue {
 		mail.Code, mail.ExpiresInMS = a.charge.code, result.ExpiresIn
 	}
 	if q.Composer.HasNotMe(mail.Template) {
@@ -155,11 +157,20 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 	return composed, err
 }
 
-// issue makes a code, which is valid before the email leaves: the visitor may be quick.
-func (a *Attempt) issue(result *Result) (err error) {
-	codes := a.service.o.Codes
-	result.ExpiresIn = codes.Lifetime()
-	a.charge.code, err = codes.Issue(a.ctx, recipient(a.charge.to, a.charge.purpose))
+// note makes a code, unless the caller did, and keeps with it what it returns once it is right. Both are before the
+// email leaves: the visitor may be quick.
+func (a *Attempt) note(issue bool, result *Result) (err error) {
+	codes, c := a.service.o.Codes, &a.charge
+	n := verify.Note{Send: a.id, Whose: c.traits.Caller}
+	n.Text, n.Life = c.rules.Unverified(c.decision.Charges)
+	c.noted = n.Text != ""
+	switch {
+	case issue:
+		result.ExpiresIn = codes.Lifetime()
+		c.code, err = codes.Issue(a.ctx, recipient(c.to, c.purpose), n)
+	case c.noted:
+		err = codes.Note(a.ctx, c.to.Key(), n)
+	}
 	return err
 }
 

@@ -108,7 +108,7 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	if s.full {
 		return alone
 	}
-	traits := rules.Send{Mailbox: mailbox.Key(), Caller: s.caller(), Template: template}
+	traits := rules.Send{Mailbox: mailbox.Key(), Caller: s.caller(), Template: template, Unverifiable: true}
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
 	one := recipient{Address: mailbox, email: s.id, result: result}
 	if err == nil {

@@ -49,6 +49,12 @@ func NewSlidingWindow(t Tier, parts int) (SlidingWindow, error) {
 	return SlidingWindow{counter: c, part: part}, nil
 }
 
+// WithLimit returns the algorithm with another limit, up to the largest of a counter.
+func (w SlidingWindow) WithLimit(limit int) SlidingWindow {
+	w.tier.Limit = min(max(limit, 1), maxCounted)
+	return w
+}
+
 // Part returns the length of a part in milliseconds.
 func (w SlidingWindow) Part() int64 { return w.part }
 

@@ -66,22 +66,44 @@ func (c *Codes) Lifetime() int64 { return c.lifetime }
 
 // Issue makes a code, which is valid from now on, and returns it to be emailed. Call it before
 // sending, since the visitor may be quick. If the email is not sent after all, Revoke undoes it.
-func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error) {
+func (c *Codes) Issue(ctx context.Context, to Recipient, notes ...Note) (code string, err error) {
 	code = NewCode()
 	h := hashOf(c.key, to, code)
-	_, err = c.update(ctx, "issuing a code", to.Mailbox, func(r record, now int64) record { return r.issue(h, now, c.lifetime) })
+	_, err = c.update(ctx, "issuing a code", to.Mailbox, func(r record, now int64) record {
+		return r.note(notes, now).issue(h, now, c.lifetime)
+	})
 	if err != nil {
 		return "", err
 	}
 	return code, nil
 }
 
-// Revoke invalidates a code whose email certainly never left. Otherwise it would be one more code
-// for guesses to hit until it expires.
-func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
+// Revoke invalidates a code whose email certainly never left, and forgets the notes of the send. Otherwise it would
+// be one more code for guesses to hit until it expires.
+func (c *Codes) Revoke(ctx context.Context, from Recipient, code string, send throttle.ID) error {
 	h := hashOf(c.key, from, code)
-	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) })
+	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, send, now) })
 	return err
+}
+
+// Note keeps a note about a mailbox whose code the caller made.
+func (c *Codes) Note(ctx context.Context, mailbox string, note Note) error {
+	_, err := c.update(ctx, "noting a send", mailbox, func(r record, now int64) record { return r.note([]Note{note}, now) })
+	return err
+}
+
+// Report is told by a caller that a code of its own was right, and returns its notes about the mailbox. While the
+// shared records are unavailable it finds what this node noted alone, or else is throttle.ErrUnavailable.
+func (c *Codes) Report(ctx context.Context, mailbox, whose string) (notes []Note, err error) {
+	const doing = "reporting a right code"
+	alone, err := c.update(ctx, doing, mailbox, func(r record, now int64) (next record) {
+		next, notes = r.report(whose, now)
+		return next
+	})
+	if err == nil && alone && len(notes) == 0 {
+		err = throttle.Unavailable(doing, errAlone)
+	}
+	return notes, err
 }
 
 // Result is the result of a check.
@@ -104,6 +126,9 @@ type Outcome struct {
 	// a guess that is in progress is refunded. With the other results it is from before this
 	// guess was refunded.
 	Guesses throttle.Verdict
+	// Notes are those about the mailbox, with Correct, and with an error that left the code used up. No other call
+	// returns them.
+	Notes []Note
 }
 
 // errAlone is why a node that is alone gives no answer.
@@ -137,6 +162,9 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 	const doing = "checking a code"
 	alone, err := c.update(ctx, doing, from.Mailbox, func(r record, now int64) (next record) {
 		next, o.Result = r.verify(h, now)
+		if o.Notes = nil; o.Result == Correct {
+			o.Notes = makeRecord(0, nil, r.notes, now).notes
+		}
 		return next
 	})
 	issuedAlone := alone && o.Result == Correct
@@ -144,7 +172,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		err = throttle.Unavailable(doing, errAlone)
 	}
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{Notes: o.Notes}, err
 	}
 	if o.Result == Incorrect {
 		o.GuessesLeft = verdict.Remaining()

@@ -104,7 +104,7 @@ func another(code string) string {
 func TestVerify_RightCode_CorrectOnce(t *testing.T) {
 	eachHome(t, func(t *testing.T, s *setting) {
 		code, unsent := s.issue(alice), s.issue(alice)
-		must.OK(t, s.codes.Revoke(t.Context(), alice, unsent))
+		must.OK(t, s.codes.Revoke(t.Context(), alice, unsent, throttle.ID{}))
 		s.expect(alice, another(code), verify.Incorrect, 4)
 		s.expect(alice, unsent, verify.Incorrect, 3)
 		s.expect(alice, " "+code[:3]+"-"+code[3:]+"\n", verify.Correct, 0)
@@ -159,7 +159,7 @@ func TestVerify_AddressAndPurpose_AreBound(t *testing.T) {
 	s.expect(tagged, plain, verify.Incorrect, 4)
 	s.expect(alice, shop, verify.Incorrect, 3)
 	s.expect(alice, joined, verify.Incorrect, 2)
-	must.OK(t, s.codes.Revoke(t.Context(), alice, joined)) // it is none of alice's
+	must.OK(t, s.codes.Revoke(t.Context(), alice, joined, throttle.ID{})) // it is none of alice's
 	s.expect(signUp, joined, verify.Correct, 0)
 	s.expect(alice, plain, verify.Expired, 0)
 	bob := verify.Recipient{Mailbox: "bob@example.com", Address: alice.Address}
@@ -236,7 +236,7 @@ func TestCodes_StoreFails_Unavailable(t *testing.T) {
 		t.Error("a code was issued that may not be on record")
 	}
 	for call, err := range map[string]error{
-		"issuing": err, "revoking": s.codes.Revoke(t.Context(), alice, code),
+		"issuing": err, "revoking": s.codes.Revoke(t.Context(), alice, code, throttle.ID{}),
 	} {
 		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), call) || strings.Contains(err.Error(), "alice") {
 			t.Errorf("%s: %v", call, err)
@@ -294,4 +294,49 @@ func TestIssue_NoMailbox_Fails(t *testing.T) {
 	if _, err := inMemory(t).codes.Issue(t.Context(), verify.Recipient{Address: "alice"}); !errors.Is(err, throttle.ErrKey) {
 		t.Errorf("without a mailbox: %v", err)
 	}
+}
+
+// noted is a note of a send.
+func noted(whose, text string) verify.Note {
+	return verify.Note{Send: throttle.NewID(), Whose: whose, Text: text, Life: 60 * minute}
+}
+
+func texts(notes []verify.Note) (all string) {
+	for _, n := range notes {
+		all += n.Text + " "
+	}
+	return all
+}
+
+// A right code returns the notes of all sends to its mailbox once, longer than the codes live, but for those of sends
+// that were revoked. A caller's report returns the caller's.
+func TestVerify_RightCode_ReturnsNotesOnce(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		ctx, tagged := t.Context(), alice
+		tagged.Address, tagged.Purpose = "alice+x@example.com", "login"
+		must.Get(s.codes.Issue(ctx, alice, noted("web", "first")))(t)
+		s.clock.Add(s.codes.Lifetime() + minute)
+		unsent := noted("web", "unsent")
+		code := must.Get(s.codes.Issue(ctx, alice, unsent))(t)
+		must.OK(t, s.codes.Revoke(ctx, alice, code, unsent.Send))
+		must.OK(t, s.codes.Note(ctx, alice.Mailbox, noted("app", "own")))
+		code = must.Get(s.codes.Issue(ctx, tagged, noted("web", "second")))(t)
+		if o := s.expect(tagged, another(code), verify.Incorrect, 4); len(o.Notes) != 0 {
+			t.Errorf("a wrong code returns %s", texts(o.Notes))
+		}
+		if got := texts(must.Get(s.codes.Report(ctx, alice.Mailbox, "app"))(t)); got != "own " {
+			t.Errorf("a report returns %s", got)
+		}
+		if o := s.expect(tagged, code, verify.Correct, 0); texts(o.Notes) != "first second " {
+			t.Errorf("a right code returns %s", texts(o.Notes))
+		}
+		if o := s.expect(alice, s.issue(alice), verify.Correct, 0); len(o.Notes) != 0 {
+			t.Errorf("the next one returns %s", texts(o.Notes))
+		}
+		must.Get(s.codes.Issue(ctx, alice, noted("web", "late")))(t)
+		s.clock.Add(61 * minute)
+		if o := s.expect(alice, s.issue(alice), verify.Correct, 0); len(o.Notes) != 0 {
+			t.Errorf("after an hour a right code returns %s", texts(o.Notes))
+		}
+	})
 }

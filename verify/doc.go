@@ -34,6 +34,11 @@
 // stranger cannot spend the guesses in advance. After requesting a code for the mailbox a stranger
 // still can: put a limit by network address in front.
 //
+// # Notes
+//
+// What is to be done once a mailbox is verified is kept with its codes: a right code returns the notes of all sends to
+// the mailbox that have not expired. Merging two records keeps the notes of both, so one may be returned twice.
+//
 // # Outages
 //
 // A [keyed.Store] may decide alone while the shared records are unavailable. Its own records then

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // The values were computed with another implementation of HKDF and HMAC. The case of Latin letters in
@@ -42,6 +43,9 @@ func (r record) String() string {
 	for _, k := range r.codes {
 		words = append(words, fmt.Sprintf("%c%d", k.hash[0], k.expires))
 	}
+	for _, n := range r.notes {
+		words = append(words, fmt.Sprint("note ", n.Whose, n.Text, n.expires))
+	}
 	return strings.Join(words, " ")
 }
 
@@ -62,6 +66,10 @@ func TestRecord_StepByStep_Outcomes(t *testing.T) {
 		"same moment as used":  {{1, "issue a", "used 0; a11"}, {1, "verify a", "correct: used 11;"}, {1, "issue b", "used 11; b12"}, {11, "verify b", "correct: used 12;"}},
 		"clock stepped back":   {{5, "issue a", "used 0; a15"}, {5, "verify a", "correct: used 15;"}, {1, "issue b", "used 15; b16"}, {2, "verify b", "correct: used 16;"}},
 		"revoked":              {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {3, "revoke b", "used 0; a11"}, {3, "revoke c", "used 0; a11"}, {3, "verify b", "incorrect: used 0; a11"}},
+		"notes outlive codes":   {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {12, "issue b", "used 0; b22 note webx31"}, {13, "verify b", "correct: used 22;"}},
+		"notes expire":          {{1, "note web", "used 0; note webx31"}, {31, "verify a", "expired: used 0;"}},
+		"wrong keeps notes":     {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {2, "verify b", "incorrect: used 0; a11 note webx31"}},
+		"a caller's notes":      {{1, "note web", "used 0; note webx31"}, {2, "note app", "used 0; note webx31 note appx32"}, {3, "report web", "1: used 0; note appx32"}, {3, "report web", "0: used 0; note appx32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r record
@@ -72,7 +80,13 @@ func TestRecord_StepByStep_Outcomes(t *testing.T) {
 				case "issue":
 					r = r.issue(named(code[0]), s.now, 10)
 				case "revoke":
-					r = r.revoke(named(code[0]), s.now)
+					r = r.revoke(named(code[0]), throttle.ID{}, s.now)
+				case "note":
+					r = r.note([]Note{{Send: throttle.NewID(), Whose: code, Text: "x", Life: 30}, {Whose: "none"}}, s.now)
+				case "report":
+					var notes []Note
+					r, notes = r.report(code, s.now)
+					got = fmt.Sprint(len(notes), ": ")
 				case "verify":
 					var result Result
 					r, result = r.verify(named(code[0]), s.now)
@@ -102,7 +116,7 @@ func TestRecord_SeventeenthCode_ForgetsTheFirst(t *testing.T) {
 }
 
 func TestMerge_TwoRecords_OneHolds(t *testing.T) {
-	of := func(usedUntil int64, codes ...kept) []byte { return record{usedUntil, codes}.encode() }
+	of := func(usedUntil int64, codes ...kept) []byte { return record{usedUntil: usedUntil, codes: codes}.encode() }
 	a, b, c := kept{named('a'), 11}, kept{named('b'), 12}, kept{named('c'), 13}
 	for name, tt := range map[string]struct {
 		shared, own []byte
@@ -151,6 +165,8 @@ func TestMerge_RandomHistories_OrderMakesNoDifference(t *testing.T) {
 			case 2:
 				from := all[random.IntN(len(all))]
 				*r = makeMerged(t, *r, from, now)
+			case 3:
+				*r = r.note([]Note{{Send: throttle.ID([]byte(fmt.Sprintf("send%04d", random.IntN(9)))), Whose: "web", Text: "x", Life: random.Int64N(99)}}, now)
 			}
 		}
 		merged := func(order ...int) (r record) {
@@ -183,8 +199,10 @@ func makeMerged(t *testing.T, a, b record, now int64) record {
 func FuzzParseRecord(f *testing.F) {
 	f.Add(record{}.encode())
 	f.Add(record{usedUntil: 1_800_000_000_000}.encode())
-	f.Add(record{5, []kept{{named('a'), 11}, {named('b'), 11}, {named('c'), 1_800_000_000_000}}}.encode())
-	f.Add([]byte{2, 1})
+	codes := []kept{{named('a'), 11}, {named('b'), 11}, {named('c'), 1_800_000_000_000}}
+	f.Add(record{usedUntil: 5, codes: codes}.encode())
+	f.Add(record{codes: codes, notes: []Note{{Whose: "web", Text: "rule", expires: 7}, {Text: "other", expires: 7}}}.encode())
+	f.Add([]byte{3, 1})
 	f.Add(append([]byte{recordVersion}, make([]byte, 8+24)...))
 	f.Add(append([]byte{recordVersion}, make([]byte, 7)...))
 	f.Add(append([]byte{recordVersion}, make([]byte, 8)...))
@@ -194,7 +212,7 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := r.encode(); !bytes.Equal(again, b) || len(r.codes) > maxCodes {
+		if again := r.encode(); !bytes.Equal(again, b) || len(r.codes) > maxCodes || len(r.notes) > maxNotes {
 			t.Fatalf("%x was parsed as %v, which is written %x", b, r, again)
 		}
 	})

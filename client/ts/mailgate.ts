@@ -17,7 +17,7 @@ type Data<O> = O extends { responses: { 200: infer R } } ? Body<R> : never;
 type Errors<O> = O extends { responses: infer R } ? Body<R[Exclude<keyof R, 200 | "200">]> : never;
 
 export type Mail = Schemas["SendRequest"];
-export type Guess = Schemas["VerifyRequest"];
+export type Guess = Omit<Schemas["VerifyRequest"], "verified"> & { code: string };
 export type SendResult = Result<paths["/send-code"]["post"]>;
 export type VerifyResult = Result<paths["/verify-code"]["post"]>;
 export type MailboxResult = Result<paths["/mailboxes/peek"]["post"]>;
@@ -103,6 +103,11 @@ export class Mailgate {
   /** Checks a code that mailgate made and sent. It is repeated only if mailgate certainly did not check it. */
   async verify(guess: Guess, { signal }: Call = {}): Promise<VerifyResult> {
     return this.#do({ path: "/verify-code", body: guess, once: true }, signal, (a) => a.verified === true);
+  }
+
+  /** Reports that a code of your own was right, for rules with `counts: unverified`. */
+  async report(email: string, { signal }: Call = {}): Promise<VerifyResult> {
+    return this.#do({ path: "/verify-code", body: { email, verified: true } }, signal, (a) => a.verified === true);
   }
 
   /** Returns what a send would be answered now. It uses no quota of the mailbox. */

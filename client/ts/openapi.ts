@@ -38,6 +38,9 @@ export interface paths {
          * Check a code
          * @description Checks a code that mailgate made. A correct one uses up all codes of the mailbox. Wrong ones use up its guesses, by default 5 in
          *     ten minutes and 20 a day; new codes add none.
+         *
+         *     With `verified: true` instead of `code` a back end reports that a code of its own was right. Rules with `counts: unverified` then return
+         *     what its sends to the mailbox were charged; any other rule, and the codes of mailgate, stay as they are.
          */
         post: operations["verifyCode"];
         delete?: never;
@@ -752,9 +755,14 @@ export interface components {
         VerifyRequest: {
             /** @description The address of the send, not an alias; letter case makes no difference. */
             email: string;
-            /** @description What the visitor typed. Blanks and dashes are ignored. */
-            code: string;
+            /** @description What the visitor typed. Blanks and dashes are ignored. Required without `verified`. */
+            code?: string;
             purpose?: components["schemas"]["Purpose"];
+            /**
+             * @description Instead of `code` and `purpose`: a code of your own was right.
+             * @enum {boolean}
+             */
+            verified?: true;
         };
         MailboxPeek: {
             /** @description One address. Aliases lead to the same mailbox. */
@@ -1524,7 +1532,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The code is correct and used up. */
+            /** @description The code is correct and used up, or the report is kept. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -113,6 +113,12 @@ func besides(r rulefile.Rule) (text string) {
 	if r.Challenge {
 		text += "; then challenge"
 	}
+	if r.Unverified {
+		text += "; counts a send until its code is right, and none of the SMTP door or a hook"
+	}
+	if r.Percent > 0 {
+		text += fmt.Sprintf("; or %d %% of what was verified, if more", r.Percent)
+	}
 	text += some("exempt", r.Exempt) + some("only", r.Only)
 	if r.Shadow {
 		text += "; shadow, refuses nothing"

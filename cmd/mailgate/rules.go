@@ -58,21 +58,37 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
 		memory := s.memory
-		if r.Resends != nil { // two limits decide about its records
+		if r.Resends != nil || r.Percent > 0 { // more than one limit decides about its records
 			memory = nil
 		}
 		limiter, err := s.limiter(ruleTable(r), r.Algorithm, memory)
 		if err != nil {
 			return nil, err
 		}
+		budget, err := s.budget(r)
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Exempt: r.Exempt, Only: r.Only,
-			Overrides: r.Overrides})
+			Overrides: r.Overrides, Budget: budget})
 	}
 	tokens, err := s.limiter("challenge-tokens", once(onceValid), nil)
 	if err != nil {
 		return nil, err
 	}
 	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials, Tokens: tokens}, all...)
+}
+
+// budget makes what a rule needs to count unverified sends, nil if it counts every send.
+func (s *store) budget(r rulefile.Rule) (b *rules.Budget, err error) {
+	if !r.Unverified {
+		return nil, nil
+	}
+	b = &rules.Budget{Percent: r.Percent}
+	if r.Percent > 0 {
+		b.Verified, err = s.limiter(ruleTable(r)+"-verified", r.Verified, nil)
+	}
+	return b, err
 }
 
 // tryRules reads the rules as a reload would, over records in memory that go by another clock.
@@ -89,9 +105,15 @@ func (p *program) tryRules(now func() int64) (set *rules.Set, done func(), err e
 	return set, func() { _ = own.Close() }, err
 }
 
-// ruleTable returns where the records of a rule are. It has the "by", so that a rule which
+// ruleTable returns where the records of a rule are. It has the "by" and what is counted, so that a rule which
 // changes that starts from zero.
-func ruleTable(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
+func ruleTable(r rulefile.Rule) string {
+	table := "rule-" + r.Name + "-" + string(r.By)
+	if r.Unverified {
+		table += "-unverified"
+	}
+	return table
+}
 
 // actions returns the limiters of the actions, by name. An action and a rule of one name share
 // nothing.

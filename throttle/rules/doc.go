@@ -20,6 +20,9 @@
 // were charged are refunded, and the send is refused. A simultaneous send may be refused because of
 // quota that is free again a moment later; no send is admitted beyond a limit.
 //
+// A rule with a [Budget] counts a send until its code is right: [Set.Unverified] writes what a right code returns, to be
+// kept with the code, and [Set.Verified] and [Set.Release] return it.
+//
 // A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
 // cannot always be refunded. Queues are charged last and one at a time, the one that all sends
 // share at the end.

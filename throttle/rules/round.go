@@ -173,9 +173,15 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
 		q := &round[i]
-		if q.state == charged || q.state == uncertain && q.rule.exact() {
-			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}, q.limiter})
+		at := q.verdict.At
+		switch {
+		case q.state == charged || q.state == uncertain && q.rule.exact():
+		case q.waived && q.rule.Budget != nil && !q.verdict.Allowed:
+			at = 0 // nothing is released, but a right code counts
+		default:
+			continue
 		}
+		all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: at}, q.limiter})
 	}
 	return all
 }
@@ -227,12 +233,24 @@ func (s *Set) each(n int, do func(int)) {
 
 func (q *question) peek(ctx context.Context) {
 	v, err := q.limiter.Peek(ctx, q.key)
+	if left := v.Remaining(); err == nil && left < 2 { // the send waits, or the one after it
+		var wider bool
+		if wider, err = q.widen(ctx, v.Tiers[0].Limit); wider {
+			v, err = q.limiter.Peek(ctx, q.key)
+		}
+	}
 	q.verdict, q.before, q.err = v, v, q.rule.wrap(err)
 }
 
 // take charges the rule. A shadow rule that refuses is not charged.
 func (q *question) take(ctx context.Context, id throttle.ID) {
 	v, err := q.limiter.TakeID(ctx, q.key, id)
+	if err == nil && !v.Allowed {
+		var wider bool
+		if wider, err = q.widen(ctx, v.Tiers[0].Limit); wider {
+			v, err = q.limiter.TakeID(ctx, q.key, id)
+		}
+	}
 	q.verdict, q.err = v, q.rule.wrap(err)
 	switch {
 	case errors.Is(err, throttle.ErrUnchanged):

@@ -15,6 +15,9 @@ type Send struct {
 	Purpose  string // of the code in it
 	// Solved is the hash of the token of a solved challenge, empty without one. The send spends the token.
 	Solved string
+	// Unverifiable is an email of which it is never known whether its code was right, as at the SMTP door. No budget
+	// counts it.
+	Unverifiable bool
 }
 
 // Caller returns what rules count the requests of an API key as. Without keys all have one name.

@@ -36,6 +36,8 @@ type Rule struct {
 
 	// Overrides are other limits for some of the sends, without Resends.
 	Overrides []Override
+	// Budget makes the rule count a send only until its code is right. Nil counts every send.
+	Budget *Budget
 
 	exempt, only, overrides *index
 	limiters                []*throttle.Limiter // of the overrides
@@ -75,7 +77,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 	for i := range s.rules {
 		r := &s.rules[i]
 		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
-		if err := r.override(); err != nil {
+		if err := errors.Join(r.override(), r.checkBudget()); err != nil {
 			return nil, err
 		}
 		s.reserve = s.reserve || r.Resends != nil
@@ -241,7 +243,7 @@ func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
 
 // keyOf returns what the rule counts the send under, empty if it does not apply.
 func (r *Rule) keyOf(send Send) string {
-	if r.exempt.has(send) || r.only != nil && !r.only.has(send) {
+	if r.Budget != nil && send.Unverifiable || r.exempt.has(send) || r.only != nil && !r.only.has(send) {
 		return ""
 	}
 	return r.By.Key(send)

@@ -54,6 +54,11 @@ type Rule struct {
 	Challenge         bool // what it refuses is admitted with a solved challenge
 	Exempt, Only      rules.Some
 	Overrides         []rules.Override
+	// Unverified counts a send until its code is right. Percent is the share of what was verified that may be
+	// outstanding, and Verified counts that.
+	Unverified bool
+	Percent    int
+	Verified   throttle.Algorithm
 
 	count count // as it is written
 }
@@ -112,6 +117,8 @@ type (
 		Count  count     `yaml:",inline"`
 		Keep   *whole    `yaml:"keep_for_first_sends"`
 		Then   string    `yaml:"then"`
+		Counts string    `yaml:"counts"`
+		Ratio  *percent  `yaml:"ratio"`
 		Shadow bool      `yaml:"shadow"`
 		Off    bool      `yaml:"off"`
 		Exempt someText  `yaml:"exempt"`
@@ -290,6 +297,8 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")
 	case mailbox && t.Then != "":
 		return refuse("then", "this rule protects the mailbox, whoever asks; no challenge lifts it")
+	case mailbox && t.Counts != "":
+		return refuse("counts", "this rule protects every mailbox, and counts every email")
 	case mailbox && t.Off:
 		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
 	case mailbox && t.Count.Algorithm != "" && t.Count.Algorithm != slidingLog:
@@ -325,6 +334,9 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 		}
 	}
 	if err := checkDelay(r.Algorithm, d.SendDeadline); err != nil {
+		return r, err
+	}
+	if err := t.budget(&r); err != nil {
 		return r, err
 	}
 	if r.Exempt, err = t.Exempt.read(d.words(), "exempt."); err != nil || t.Only == nil {

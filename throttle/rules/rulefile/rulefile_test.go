@@ -53,6 +53,9 @@ func lines(f rulefile.File) (all []string) {
 		if r.Challenge {
 			line += "; challenge"
 		}
+		if r.Unverified {
+			line += fmt.Sprintf("; unverified, %d %%", r.Percent)
+		}
 		if r.Shadow {
 			line += "; shadow"
 		}
@@ -89,6 +92,7 @@ func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
 		"provider by all: fixed-window day=50000/24h; keeps 5000, resends fixed-window day=45000/24h",
 		"callers by api_key: token-bucket second=20/1s, bursts of 100; shadow",
 		"resets by client_ip+api_key: hour=3/1h; only [] [] [password-reset]",
+		"unproven by client_ip: floor=10/24h; unverified, 30 %",
 		"pace by all: leaky-bucket second=14/1s, a queue of 50",
 		"denial abuse: [] [mailinator.example] [203.0.113.0/24] [] false",
 		"action reply: minute=10/60s,hour=100/1h",
@@ -116,6 +120,8 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 		{"kept of a burst", "rules: [{name: a, by: all, algorithm: token-bucket, limit: q=1/1s, burst: 9, keep_for_first_sends: 4}]", []string{mailbox, client, "a by all: token-bucket q=1/1s, bursts of 9; keeps 4, resends token-bucket q=1/1s, bursts of 5"}},
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{mailbox, client, "action a: leaky-bucket q=1/1s, a queue of 100"}},
 		{"a challenge", "rules: [{name: client-ip, then: challenge}, {name: a, by: domain, limit: q=1/1s, then: challenge, shadow: true}]", []string{mailbox, client + "; challenge", "a by domain: q=1/1s; challenge; shadow"}},
+		{"budgets", "rules: [{name: a, by: client_ip, counts: unverified, limit: floor=10/24h, ratio: 0.3}, {name: b, by: [mailbox, api_key], counts: unverified, algorithm: sliding-window, limit: q=1/1s}, {name: c, by: all, counts: unverified, limit: q=1/1s, ratio: 1, shadow: true}, {name: client-ip, counts: unverified}, {name: d, by: domain, counts: unverified, limit: q=1/1s, then: challenge}]",
+			[]string{mailbox, client + "; unverified, 0 %", "a by client_ip: floor=10/24h; unverified, 30 %", "b by mailbox+api_key: sliding-window q=1/1s in parts of 17 ms; unverified, 0 %", "c by all: q=1/1s; unverified, 100 %; shadow", "d by domain: q=1/1s; challenge; unverified, 0 %"}},
 		{"a byte order mark", "\ufeffrules: []", []string{mailbox, client}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
 		{"two traits, for some", "rules: [{name: a, by: [mailbox, api_key], limit: q=1/1s, only: {purposes: [sign-up, login], templates: [code], api_keys: [web]}}, {name: b, by: [purpose, client_ip], limit: q=1/1s}]",
@@ -193,6 +199,16 @@ var mistakes = []struct{ name, text, want string }{
 	{"kept of a log", rule("limit: q=9/1s\n  keep_for_first_sends: 5"), ":5: rule a: keep_for_first_sends: a sliding-log cannot keep sends"},
 	{"all kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 9"), ":6: rule a: keep_for_first_sends: it must be less than 9"},
 	{"none kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 0"), ":6: rule a: keep_for_first_sends: it must be at least 1"},
+	{"a share of nothing", rule("limit: q=9/1s\n  ratio: 0.3"), ":5: rule a: ratio: it goes with counts: unverified"},
+	{"no share", rule("limit: q=9/1s\n  counts: unverified\n  ratio: 0"), ":6: it must be a number from 0.01 to 10, of up to two decimals"},
+	{"too fine a share", rule("limit: q=9/1s\n  counts: unverified\n  ratio: 0.333"), ":6: it must be a number from 0.01 to 10, of up to two decimals"},
+	{"too large a share", rule("limit: q=9/1s\n  counts: unverified\n  ratio: 11"), ":6: it must be a number from 0.01 to 10, of up to two decimals"},
+	{"counts what", rule("limit: q=9/1s\n  counts: verified"), ":5: rule a: counts: it must be unverified"},
+	{"a budget for everybody", rule("limit: q=9/1s\n  counts: unverified"), ":5: rule a: counts: counted by all, a few sends would block everybody; add then: challenge, or"},
+	{"a budget of the mailbox", "rules:\n- name: mailbox\n  counts: unverified", ":3: rule mailbox: counts: this rule protects every mailbox"},
+	{"a budget with two limits", "rules:\n- name: a\n  by: client_ip\n  counts: unverified\n  limit: q=1/1s,r=2/2s", ":5: rule a: limit: with counts: unverified it is one limit"},
+	{"a budget of a bucket", "rules:\n- name: a\n  by: client_ip\n  algorithm: token-bucket\n  counts: unverified\n  limit: q=1/1s", ":5: rule a: counts: it needs a sliding-log or a sliding-window"},
+	{"a budget that keeps", "rules:\n- name: a\n  by: client_ip\n  algorithm: sliding-window\n  counts: unverified\n  limit: q=9/1s\n  keep_for_first_sends: 2", ":7: rule a: keep_for_first_sends: it does not go with counts: unverified"},
 	{"maybe a shadow", rule("limit: q=9/1s\n  shadow: perhaps"), ":5: it must be true or false"},
 	{"off, and wrong", "rules: [{name: a, by: all, off: true, limit: x}]", `:1: rule a: limit: tier "x"`},
 
