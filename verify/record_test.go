@@ -66,10 +66,10 @@ func TestRecord_StepByStep_Outcomes(t *testing.T) {
 		"same moment as used":  {{1, "issue a", "used 0; a11"}, {1, "verify a", "correct: used 11;"}, {1, "issue b", "used 11; b12"}, {11, "verify b", "correct: used 12;"}},
 		"clock stepped back":   {{5, "issue a", "used 0; a15"}, {5, "verify a", "correct: used 15;"}, {1, "issue b", "used 15; b16"}, {2, "verify b", "correct: used 16;"}},
 		"revoked":              {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {3, "revoke b", "used 0; a11"}, {3, "revoke c", "used 0; a11"}, {3, "verify b", "incorrect: used 0; a11"}},
-		"notes outlive codes":   {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {12, "issue b", "used 0; b22 note webx31"}, {13, "verify b", "correct: used 22;"}},
-		"notes expire":          {{1, "note web", "used 0; note webx31"}, {31, "verify a", "expired: used 0;"}},
-		"wrong keeps notes":     {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {2, "verify b", "incorrect: used 0; a11 note webx31"}},
-		"a caller's notes":      {{1, "note web", "used 0; note webx31"}, {2, "note app", "used 0; note webx31 note appx32"}, {3, "report web", "1: used 0; note appx32"}, {3, "report web", "0: used 0; note appx32"}},
+		"notes outlive codes":  {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {12, "issue b", "used 0; b22 note webx31"}, {13, "verify b", "correct: used 22;"}},
+		"notes expire":         {{1, "note web", "used 0; note webx31"}, {31, "verify a", "expired: used 0;"}},
+		"wrong keeps notes":    {{1, "note web", "used 0; note webx31"}, {1, "issue a", "used 0; a11 note webx31"}, {2, "verify b", "incorrect: used 0; a11 note webx31"}},
+		"a caller's notes":     {{1, "note web", "used 0; note webx31"}, {2, "note app", "used 0; note webx31 note appx32"}, {3, "report web", "1: used 0; note appx32"}, {3, "report web", "0: used 0; note appx32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r record
@@ -116,7 +116,9 @@ func TestRecord_SeventeenthCode_ForgetsTheFirst(t *testing.T) {
 }
 
 func TestMerge_TwoRecords_OneHolds(t *testing.T) {
-	of := func(usedUntil int64, codes ...kept) []byte { return record{usedUntil: usedUntil, codes: codes}.encode() }
+	of := func(usedUntil int64, codes ...kept) []byte {
+		return record{usedUntil: usedUntil, codes: codes}.encode()
+	}
 	a, b, c := kept{named('a'), 11}, kept{named('b'), 12}, kept{named('c'), 13}
 	for name, tt := range map[string]struct {
 		shared, own []byte
