@@ -25,6 +25,7 @@ func (s *Server) showCountdown(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	decision = unchallenged(decision)
 	return jsontext.Value(s.reportPeek(r, &decision).Remaining()), nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/suppression/bounce"
@@ -41,6 +42,7 @@ type metrics struct {
 	suppressed *prometheus.CounterVec
 	notMe      *prometheus.CounterVec
 	bounces    *prometheus.CounterVec
+	challenges *prometheus.CounterVec
 	hour       lastHour
 	now        func() int64
 }
@@ -75,6 +77,13 @@ func newMetrics(o Options, connections func() int) *metrics {
 		Name: "mailgate_suppressed_sends_total", Help: "Sends refused because the recipient is suppressed, by reason."}, []string{"reason"})
 	m.notMe = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_not_me_total", Help: "Recipients who said that they did not ask for an email, by the key that sent it."}, []string{"key"})
+	m.challenges = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_challenges_total", Help: "Solutions of challenges that sends had, by kind and result."}, []string{"kind", "result"})
+	for _, kind := range challenge.Kinds {
+		for _, result := range []string{"solved", "unsolved", "failed"} {
+			m.challenges.WithLabelValues(kind, result)
+		}
+	}
 	for _, name := range o.APIKeys.Names() {
 		m.notMe.WithLabelValues(name)
 	}
@@ -109,7 +118,7 @@ func (m *metrics) fromZero(door string) {
 	for kind := range sendProblems {
 		m.sends.WithLabelValues(door, string(kind), "", "")
 	}
-	for _, outcome := range []string{outcomeSent, outcomeReplayed} {
+	for _, outcome := range []string{outcomeSent, outcomeReplayed, outcomeChallenged} {
 		m.sends.WithLabelValues(door, outcome, "", "")
 	}
 	for _, result := range []string{delivery.RefundDone, delivery.RefundGivenUp} {
@@ -149,7 +158,7 @@ func (m *metrics) count(door, outcome, rule, limit string) {
 	switch outcome {
 	case outcomeSent:
 		m.hour.count(m.now(), 1, 0)
-	case string(delivery.Limited):
+	case string(delivery.Limited), outcomeChallenged:
 		m.hour.count(m.now(), 0, 1)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -61,6 +62,9 @@ type Options struct {
 
 	// Events tells a service of the operator what becomes of emails. It may be nil.
 	Events *events.Events
+
+	// Turnstile is a challenge beside the proof of work, for rules that have one. Nil for none.
+	Turnstile *challenge.Turnstile
 
 	// PublicURL is where recipients reach this server, for links in emails. Empty if no template has one.
 	PublicURL string

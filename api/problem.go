@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -39,6 +40,7 @@ var (
 	bodyTooLarge        = &kind{413, "body-too-large", "Body too large", ""}
 	headerTooLarge      = &kind{431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."}
 	invalid             = &kind{422, "invalid", "Invalid field", "See errors, one entry for each field."}
+	challengeRequired   = &kind{403, "challenge-required", "Challenge required", "A rule asks for a challenge. Solve it and send again with it; each counts once."}
 	quotaExceeded       = &kind{429, "quota-exceeded", "Quota exceeded", ""}
 	codeIncorrect       = &kind{422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."}
 	codeExpired         = &kind{410, "code-expired", "No valid code", "This address has no valid code. Request a new one."}
@@ -69,6 +71,7 @@ type problem struct {
 	guessesLeft int            // of codeIncorrect
 	suppression *suppressed    // of recipientSuppressed
 	rule        string         // of recipientDenied
+	offer       *challenge.Offer
 	cause       error
 }
 
@@ -197,6 +200,9 @@ func (p *problem) append(text []byte) []byte {
 	}
 	if p.rule != "" {
 		b.String("rule", p.rule)
+	}
+	if p.offer != nil {
+		b.Any("challenge", p.offer)
 	}
 	if p.id.Valid() {
 		b.String("id", p.id.String())

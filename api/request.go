@@ -50,6 +50,7 @@ type request struct {
 	problem         string        // the name of the answer's problem
 	span            trace.Span
 	outcome         string      // what the request came to, as in the metrics
+	unsolved        error       // why the challenge in a send is not solved
 	visitor         netip.Addr  // that the caller sends for
 	only            []slog.Attr // what operators are shown beside the log line
 	level           slog.Level

@@ -25,6 +25,8 @@ type sendBody struct {
 	Locale   string            `json:"locale" validate:"printable"`
 	ClientIP *string           `json:"client_ip" validate:"omitnil,ip"`
 	Data     map[string]string `json:"data"`
+	// Challenge is the token of a challenge. One that is not solved is none.
+	Challenge string `json:"challenge"`
 
 	send delivery.Send
 	// gone is what is wrong with the template or its data, where that may be since a reload.
@@ -80,6 +82,7 @@ func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 	if attempt == nil {
 		return written{}, err
 	}
+	s.solve(r, &body.send.Traits, body.Challenge)
 	traits := body.send.Traits
 	s.warnOfInside(r, traits)
 	result, err := attempt.Send(body.send)
@@ -121,7 +124,9 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	if said, ok := errors.AsType[*relay.Error](err); ok && said.Reply != nil {
 		r.noteReply(said.Relay, *said.Reply)
 	}
-	if d := &e.Result.Decision; e.Kind == delivery.Limited {
+	if d := &e.Result.Decision; e.Kind == delivery.Limited && d.Challenge && r.door == httpDoor {
+		return s.challenged(r, traits, d)
+	} else if e.Kind == delivery.Limited {
 		s.metrics.denied(r, d.Rule, d.Verdict.Limit)
 		return denied(s.reportSend(r, traits, d))
 	}
@@ -192,6 +197,7 @@ func (r *request) callerName() string { return rules.Caller(r.key) }
 
 // The outcomes in metrics beside those of package delivery.
 const (
-	outcomeSent     = "sent"
-	outcomeReplayed = "replayed"
+	outcomeSent       = "sent"
+	outcomeReplayed   = "replayed"
+	outcomeChallenged = "challenged"
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/recent"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/share"
@@ -52,6 +53,8 @@ type Server struct {
 	trying sync.Mutex // held by the running trial of other tiers or rules
 	past   past
 	notMe  notMe
+
+	challenges *challenge.Issuer
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
@@ -104,6 +107,9 @@ func (s *Server) useSecret() (err error) {
 		return err
 	}
 	if s.notMe, err = newNotMe(s.with.Secret); err != nil {
+		return err
+	}
+	if s.challenges, err = challenge.New(s.with.Secret, s.with.Turnstile); err != nil {
 		return err
 	}
 	if s.names, err = newNames(s.with.Secret); err != nil {

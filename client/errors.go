@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -39,6 +40,7 @@ type Kind string
 const (
 	Invalid             Kind = "invalid"               // see Fields
 	Unauthorized        Kind = "unauthorized"          // no key or a wrong one
+	ChallengeRequired   Kind = "challenge-required"    // see Challenge; not charged
 	UnknownAction       Kind = "unknown-action"        // the operator set no such action
 	CodeIncorrect       Kind = "code-incorrect"        // see GuessesLeft
 	CodeExpired         Kind = "code-expired"          // all codes of the mailbox are expired or used, or none was sent
@@ -61,13 +63,16 @@ type APIError struct {
 	Fields     []Field       // of Invalid
 	SMTP       *SMTP         // of RecipientRejected
 	ID         string        // the send's, if it was charged
-	Quota      *Quota        // the mailbox's, if the send was charged
+	Quota      *Quota        // the mailbox's, if the send was charged or challenged
 	RetryAfter time.Duration // 0 if the server did not say
 	RequestID  string        // in mailgate's log
 
 	GuessesLeft int          // of CodeIncorrect
 	Suppression *Suppression // of RecipientSuppressed
 	Rule        string       // of RecipientDenied
+	// Challenge, of ChallengeRequired, is what is accepted. [Quota.ForCountdown] has it, too, for the element that
+	// solves it; the solution is Mail.Challenge.
+	Challenge json.RawMessage
 }
 
 // Suppression says why an address gets no email.
@@ -182,6 +187,9 @@ func (a *answer) problem(response *http.Response) error {
 	p.Kind, p.Fields, p.SMTP, p.ID, p.GuessesLeft = Kind(kind), a.Errors, a.SMTP, a.ID, a.GuessesLeft
 	if p.Kind == RecipientSuppressed {
 		p.Suppression = &Suppression{a.Reason, a.Until}
+	}
+	if p.Kind == ChallengeRequired {
+		p.Challenge = a.Challenge
 	}
 	if p.Kind == RecipientDenied {
 		p.Rule = a.Rule

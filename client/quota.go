@@ -43,12 +43,13 @@ func (q *Quota) ForCountdown() json.RawMessage {
 
 // page has the members of an answer that the countdown reads.
 type page struct {
-	Limit     string      `json:"limit"`
-	Wait      millis      `json:"wait_ms"`
-	RetryAt   time.Time   `json:"retry_at"`
-	Limits    []limitJSON `json:"limits"`
-	Countdown string      `json:"countdown,omitempty"`
-	Replayed  bool        `json:"replayed,omitempty"`
+	Limit     string          `json:"limit"`
+	Wait      millis          `json:"wait_ms"`
+	RetryAt   time.Time       `json:"retry_at"`
+	Limits    []limitJSON     `json:"limits"`
+	Countdown string          `json:"countdown,omitempty"`
+	Replayed  bool            `json:"replayed,omitempty"`
+	Challenge json.RawMessage `json:"challenge,omitempty"`
 }
 
 type limitJSON struct {

@@ -17,11 +17,12 @@ type Mail struct {
 	Code string `json:"code,omitempty"`
 	// Purpose is what a code of mailgate's is for, such as "sign-up": Verify accepts it for this
 	// purpose only.
-	Purpose  string            `json:"purpose,omitempty"`
-	Template string            `json:"template,omitempty"`
-	Locale   string            `json:"locale,omitempty"`
-	ClientIP netip.Addr        `json:"client_ip,omitzero"` // the visitor's, for limits by address
-	Data     map[string]string `json:"data,omitempty"`     // short texts for the template
+	Purpose   string            `json:"purpose,omitempty"`
+	Template  string            `json:"template,omitempty"`
+	Locale    string            `json:"locale,omitempty"`
+	ClientIP  netip.Addr        `json:"client_ip,omitzero"`  // the visitor's, for limits by address
+	Data      map[string]string `json:"data,omitempty"`      // short texts for the template
+	Challenge string            `json:"challenge,omitempty"` // solved, after an [APIError] of kind [ChallengeRequired]
 	// Key is the Idempotency-Key, 1 to 255 visible ASCII characters. Sends with the same Key and
 	// content are one email. Without it each call generates one.
 	Key string `json:"-"`

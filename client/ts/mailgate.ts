@@ -177,10 +177,11 @@ export function forCountdown(result: SendResult | MailboxResult): Countdown | nu
   if (!("limits" in answer)) return null;
   const { limit, wait_ms, retry_at, limits } = answer;
   const countdown = answer.countdown === undefined ? {} : { countdown: answer.countdown };
-  return { limit, wait_ms, retry_at, limits, ...countdown, ...(result.replayed ? { replayed: true as const } : {}) };
+  const challenge = "challenge" in answer ? { challenge: answer.challenge } : {};
+  return { limit, wait_ms, retry_at, limits, ...countdown, ...challenge, ...(result.replayed ? { replayed: true as const } : {}) };
 }
 
-export type Countdown = Pick<Schemas["Verdict"], "limit" | "wait_ms" | "retry_at" | "limits"> & { countdown?: string; replayed?: true };
+export type Countdown = Pick<Schemas["Verdict"], "limit" | "wait_ms" | "retry_at" | "limits"> & { countdown?: string; challenge?: Schemas["Challenge"]; replayed?: true };
 
 /** A request, as often as it is made. `reads` changes nothing; `once` may count or refund twice if repeated; a 503 of `mail` sent none. */
 interface Request { path: string; body: object; key?: string; reads?: boolean; once?: boolean; mail?: boolean }

@@ -745,6 +745,8 @@ export interface components {
             locale?: string;
             /** @description The visitor's IP address. Without it no rule by client_ip applies. */
             client_ip?: string;
+            /** @description The token of a challenge that the answer to an earlier send had: ALTCHA's payload, or Turnstile's response. One that is not solved, or was used, counts as none. */
+            challenge?: string;
             /** @description Values for the template, one line each, named with letters, digits and `_`. */
             data?: {
                 [key: string]: string;
@@ -1280,6 +1282,38 @@ export interface components {
             type: "/docs#recipient-denied";
             rule: string;
         };
+        /** @description What is accepted. Each is for this mailbox, and for this visitor where `client_ip` is known. */
+        Challenge: {
+            /** @description A challenge of ALTCHA, version 1, for five minutes: the countdown element and ALTCHA's widget solve it. */
+            altcha: {
+                /** @enum {string} */
+                algorithm: "SHA-256";
+                challenge: string;
+                /** Format: int64 */
+                maxnumber: number;
+                salt: string;
+                signature: string;
+            };
+            /** @description If the operator has set it up, and its verifier works. */
+            turnstile?: {
+                sitekey: string;
+            };
+        };
+        ChallengeRequired: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
+            /** @enum {string} */
+            type: "/docs#challenge-required";
+            challenge: components["schemas"]["Challenge"];
+            /**
+             * Format: int64
+             * @description Milliseconds until the next one is admitted without a challenge.
+             */
+            wait_ms?: number;
+        };
+        OtherSite: components["schemas"]["ProblemCore"] & {
+            /** @enum {string} */
+            type: "/docs#forbidden";
+        };
+        SendForbidden: components["schemas"]["ChallengeRequired"] | components["schemas"]["OtherSite"];
         SendUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["RecipientDenied"] | components["schemas"]["RecipientSuppressed"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
         VerifyUnprocessable: components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
         Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
@@ -1458,6 +1492,17 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Sent"];
+                };
+            };
+            /** @description A rule asks for a [challenge](rules.md#challenges): send again with a solved one. Nothing was sent or charged. Or no keys are set, and the request came from another site. */
+            403: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["SendForbidden"];
                 };
             };
             /** @description The first request with this `Idempotency-Key` is in progress. */

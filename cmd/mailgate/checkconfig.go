@@ -36,6 +36,13 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 	table.Flush() // into memory
 	writeHooks(&text, c)
 	writeRules(&text, content.rules)
+	if slices.ContainsFunc(content.rules.Rules, func(r rulefile.Rule) bool { return r.Challenge }) {
+		accepted := "proof of work"
+		if c.TurnstileSecret != "" {
+			accepted += ", Turnstile on " + c.TurnstileHosts.String()
+		}
+		fmt.Fprintf(&text, "Challenges accepted: %s\n\n", accepted)
+	}
 	for _, note := range append(notes(c), ruleNotes(c, content.rules)...) {
 		fmt.Fprintf(&text, "note: %s\n", note)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/trace"
@@ -153,6 +154,9 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
 	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
+	if p.config.TurnstileSecret != "" {
+		o.Turnstile = &challenge.Turnstile{Sitekey: p.config.TurnstileSitekey, Secret: string(p.config.TurnstileSecret), Hosts: p.config.TurnstileHosts}
+	}
 	o.TryRules, o.PublicURL = p.tryRules, p.config.PublicURL
 	o.Ready, o.DegradedSince = p.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)

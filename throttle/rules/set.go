@@ -130,6 +130,11 @@ func (s *Set) CountsBy(by By, send Send) bool {
 	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By.Has(by) && r.keyOf(send) != "" })
 }
 
+// Challenges reports whether a solved challenge can make a difference.
+func (s *Set) Challenges() bool {
+	return s.token != nil && slices.ContainsFunc(s.rules, func(r Rule) bool { return r.Challenge })
+}
+
 // Take asks every rule that applies, and charges them if none refuses.
 //
 // A send that is denied is not asked about. One whose token is spent is decided as one without. The id must be new:

@@ -38,7 +38,12 @@ func (c *Config) AfterApply() error {
 	if err := c.firstWrong(slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules())); err != nil {
 		return err
 	}
+	turnstile := c.TurnstileSecret != ""
 	return c.firstWrong([]rule{
+		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with turnstile_secret, as pages cannot show the challenge without it"},
+		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with turnstile_secret, to the hosts of the pages that show the challenge: acme.example"},
+		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without turnstile_secret; set that too, or leave this out"},
+		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without turnstile_secret; set that too, or leave this out"},
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
 		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set " + envName("data-dir") + ", or on_store_outage to refuse"},
 		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},

@@ -43,8 +43,12 @@ type Config struct {
 	DrainDelay     time.Duration  `group:"Server:" name:"drain-delay" default:"0s" validate:"gte=0s,lte=5m" help:"How long to keep serving after SIGTERM while /readyz answers 503, so that a load balancer notices."`
 	ShutdownGrace  time.Duration  `group:"Server:" name:"shutdown-grace" default:"30s" validate:"gte=0s,lte=1h" help:"How long a shutdown may take after SIGTERM, with drain-delay. Then the process ends, whatever is in flight."`
 
-	Tiers   throttle.Policy `group:"Limits:" name:"tiers" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"Emails per mailbox: name=limit/window, in any order."`
-	Rules   string          `group:"Limits:" name:"rules" placeholder:"PATH" help:"YAML file with more rules and actions. Read again on SIGHUP."`
+	Tiers            throttle.Policy `group:"Limits:" name:"tiers" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"Emails per mailbox: name=limit/window, in any order."`
+	Rules            string          `group:"Limits:" name:"rules" placeholder:"PATH" help:"YAML file with more rules and actions. Read again on SIGHUP."`
+	TurnstileSecret  Secret          `group:"Limits:" name:"turnstile-secret" placeholder:"SECRET" help:"Secret key of Cloudflare Turnstile, which rules with a challenge then accept beside the proof of work. Not set: off."`
+	TurnstileSitekey string          `group:"Limits:" name:"turnstile-sitekey" placeholder:"SITEKEY" help:"Its site key, for pages."`
+	TurnstileHosts   Names           `group:"Limits:" name:"turnstile-hosts" placeholder:"HOST" help:"Hosts of the pages that show it, with commas. A token solved elsewhere is refused."`
+
 	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, for all its codes together: name=limit/window."`
 	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count addresses that differ only in letter case, +tag or dots that the provider ignores as one mailbox; --fold=false turns it off."`
 
@@ -97,13 +101,14 @@ type Config struct {
 	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Node that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
 	// Each names a file with the secret in it.
-	APIKeysFile       string `name:"api-keys-file" hidden:""`
-	AdminKeysFile     string `name:"admin-keys-file" hidden:""`
-	SecretFile        string `name:"secret-file" hidden:""`
-	FormerSecretsFile string `name:"former-secrets-file" hidden:""`
-	RedisURLFile      string `name:"redis-url-file" hidden:""`
-	SMTPURLFile       string `name:"smtp-url-file" hidden:""`
-	EventsSecretFile  string `name:"events-secret-file" hidden:""`
+	APIKeysFile         string `name:"api-keys-file" hidden:""`
+	AdminKeysFile       string `name:"admin-keys-file" hidden:""`
+	SecretFile          string `name:"secret-file" hidden:""`
+	FormerSecretsFile   string `name:"former-secrets-file" hidden:""`
+	RedisURLFile        string `name:"redis-url-file" hidden:""`
+	SMTPURLFile         string `name:"smtp-url-file" hidden:""`
+	EventsSecretFile    string `name:"events-secret-file" hidden:""`
+	TurnstileSecretFile string `name:"turnstile-secret-file" hidden:""`
 
 	HookSupabaseFile string `name:"hook-supabase-file" hidden:""`
 	HookLogtoFile    string `name:"hook-logto-file" hidden:""`

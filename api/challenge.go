@@ -1,0 +1,55 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/mailgate/mailgate/internal/challenge"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// solve checks the token of a solved challenge, where one can make a difference. The rules let it count once.
+func (s *Server) solve(r *request, traits *rules.Send, token string) {
+	if token == "" || !r.live.Rules.Challenges() {
+		return
+	}
+	hash, kind, err := s.challenges.Check(r.ctx, token, whomOf(traits), s.with.Now())
+	traits.Solved, r.unsolved = hash, err
+	result := "solved"
+	switch {
+	case errors.Is(err, challenge.ErrVerifier):
+		result = "failed"
+	case err != nil:
+		result = "unsolved"
+	}
+	s.metrics.challenges.WithLabelValues(kind, result).Inc()
+}
+
+func whomOf(traits *rules.Send) challenge.For {
+	return challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}
+}
+
+// challenged returns the problem of a refusal that a solved challenge lifts. Other doors have no room for one. While the verifier of one fails, the
+// other is offered alone.
+func (s *Server) challenged(r *request, traits rules.Send, d *rules.Decision) *problem {
+	r.outcome = outcomeChallenged
+	s.metrics.count(r.door, r.outcome, d.Rule, d.Verdict.Limit)
+	failed := errors.Is(r.unsolved, challenge.ErrVerifier)
+	offer := s.challenges.Offer(whomOf(&traits), s.with.Now(), !failed)
+	p := &problem{kind: challengeRequired, report: s.reportSend(r, traits, d), offer: &offer, cause: r.unsolved}
+	switch {
+	case failed:
+		p.detail = "The challenge cannot be verified now. Solve the proof of work and send again with it."
+	case r.unsolved != nil:
+		p.detail = sentence(r.unsolved.Error()) + " Solve this one and send again with it."
+	}
+	return p
+}
+
+// unchallenged is a decision for a countdown, which waits for no rule whose challenge can be solved.
+func unchallenged(d rules.Decision) rules.Decision {
+	if d.Challenge {
+		d.Rule, d.By, d.Verdict = "", "", throttle.Verdict{Now: d.Verdict.Now, RetryAt: d.Verdict.Now, Degraded: d.Degraded}
+	}
+	return d
+}
