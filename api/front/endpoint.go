@@ -40,7 +40,7 @@ type Endpoint struct {
 	refuse Refuse
 
 	mu       sync.Mutex
-	listener net.Listener
+	listener *listener
 	closed   bool
 }
 
@@ -78,11 +78,12 @@ func (e *Endpoint) Connections() int { return int(max(0, e.App.Server().GetOpenC
 // Serve answers requests from the listener until Drain, and then returns nil. It closes the listener.
 func (e *Endpoint) Serve(l net.Listener) error {
 	e.mu.Lock()
-	e.listener = &listener{Listener: netutil.LimitListener(l, e.most), log: e.log}
+	tcp, _ := l.(*net.TCPListener)
+	e.listener = &listener{Listener: netutil.LimitListener(l, e.most), tcp: tcp, log: e.log}
 	closed := e.closed
 	e.mu.Unlock()
 	if closed {
-		return e.listener.Close()
+		return e.listener.end()
 	}
 	return e.App.Server().Serve(e.listener)
 }
@@ -108,9 +109,7 @@ func (e *Endpoint) Drain(ctx context.Context) error {
 	if err := e.close(); err != nil {
 		return err
 	}
-	if e.Connections() > 0 {
-		Pause(ctx, quiet)
-	}
+	Pause(ctx, quiet)
 	return e.App.Server().ShutdownWithContext(ctx)
 }
 

@@ -7,21 +7,26 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// listener continues after a shortage of files or memory, at which fasthttp would stop serving.
+// listener continues after a shortage of files or memory, at which fasthttp would stop serving. After Close it
+// still serves the connections that the system has taken: it would reset them, and a request in one, which proxies
+// do not repeat.
 type listener struct {
 	net.Listener
-	log   *slog.Logger
-	close sync.Once
+	tcp    *net.TCPListener // nil: Close ends it at once
+	log    *slog.Logger
+	ending atomic.Bool
+	close  sync.Once
 }
 
 // Accept returns the next connection once there is room for it.
 func (l *listener) Accept() (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		c, err := l.Listener.Accept()
+		c, err := l.accept()
 		if err == nil {
 			return &conn{Conn: c}, nil
 		}
@@ -31,6 +36,25 @@ func (l *listener) Accept() (net.Conn, error) {
 		l.log.Warn("no connection can be accepted", "cause", err.Error(), "again_in", pause)
 		time.Sleep(pause)
 	}
+}
+
+// past is a deadline that ends Accept.
+var past = time.Unix(1, 0)
+
+func (l *listener) accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if !l.ending.Load() || err == nil {
+		return c, err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && pending(l.tcp) {
+		_ = l.tcp.SetDeadline(time.Now().Add(time.Second)) // with one in the past nothing is accepted
+		c, err = l.Listener.Accept()
+		_ = l.tcp.SetDeadline(past)
+	}
+	if err != nil {
+		return nil, errors.Join(net.ErrClosed, l.end())
+	}
+	return c, nil
 }
 
 func isShortage(err error) bool {
@@ -86,8 +110,15 @@ func endsVersion(b []byte) bool {
 	}
 }
 
-// Close closes the listener once: fasthttp closes it again at its own shutdown.
-func (l *listener) Close() (err error) {
+// Close has Accept end the listener. Closed again, as by fasthttp at its own shutdown, it ends at once.
+func (l *listener) Close() error {
+	if l.tcp != nil && !l.ending.Swap(true) && l.tcp.SetDeadline(past) == nil {
+		return nil
+	}
+	return l.end()
+}
+
+func (l *listener) end() (err error) {
 	l.close.Do(func() { err = l.Listener.Close() })
 	return err
 }
