@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -165,6 +167,16 @@ func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 	}
 	if has, explained := names(`alert: (\w+)`, alerts), names("`(Mailgate\\w+)`", readFile(t, "../../docs/runbook.md")); has != explained {
 		t.Errorf("the alerts are %s\nin the runbook are %s", has, explained)
+	}
+}
+
+// Prometheus itself reads the alerts, and says when they fire.
+func TestDeploy_Alerts_FireWhenTheyShould(t *testing.T) {
+	need.Long(t)
+	t.Parallel()
+	out, err := exec.Command(need.Program(t, "promtool"), "test", "rules", "testdata/alerts.yaml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

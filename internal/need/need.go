@@ -13,7 +13,7 @@ import (
 )
 
 // packages are the Debian packages of programs with another name.
-var packages = map[string]string{"cc": "gcc", "exim4": "exim4-daemon-light", "node": "nodejs", "tsc": "node-typescript", "php": "php-cli"}
+var packages = map[string]string{"cc": "gcc", "exim4": "exim4-daemon-light", "node": "nodejs", "tsc": "node-typescript", "php": "php-cli", "promtool": "prometheus"}
 
 // Program returns the path of a program, or skips the test where it is missing.
 func Program(t testing.TB, name string) string {
