@@ -11,8 +11,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// apiKey is the key that all requests show.
-const apiKey = "bench-5f0c1d9e77aa"
+// apiKey is the key that all requests show, and adminKey that of operators.
+const (
+	apiKey   = "bench-5f0c1d9e77aa"
+	adminKey = "bench-7be20c4d91f3"
+)
 
 // load is a closed loop over kept connections: each sends a request, waits for the answer and
 // sends the next.
