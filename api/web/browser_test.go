@@ -176,7 +176,7 @@ func (tb *tab) complain(text string) {
 	tb.complaints = append(tb.complaints, text)
 }
 
-var refusal = regexp.MustCompile(`responded with a status of (401|422|429|503)`)
+var refusal = regexp.MustCompile(`responded with a status of (401|403|422|429|503)`)
 
 func (tb *tab) hear(event any) {
 	switch event := event.(type) {

@@ -7,7 +7,7 @@
  *     <button id="resend">Send again</button>
  *     <mailgate-countdown for="resend"></mailgate-countdown>
  *
- * and after each send, with the JSON that mailgate answered (a 200 or a 429 alike):
+ * and after each send, with the JSON that mailgate answered (a 200, a 403 or a 429 alike):
  *
  *     document.querySelector("mailgate-countdown").update(answer);
  *
@@ -42,7 +42,8 @@
  * `suppressHydrationWarning` on both avoids the warning.
  *
  * Content security policy: `script-src` and `connect-src` must allow where the file and
- * the answers come from. Nothing else is needed, no `unsafe-inline` either.
+ * the answers come from. Nothing else is needed, no `unsafe-inline` either. A challenge is solved in a worker if
+ * `worker-src` allows `blob:`, and otherwise in the page, in small steps. Either needs a secure page: https, or localhost.
  *
  * The held button is marked `aria-disabled="true"`, keeps the focus, and does nothing by
  * mouse, by key or by Enter in its form. Style it with
@@ -86,10 +87,18 @@ export class MailgateCountdown extends HTMLElement {
    * the previous one for later. Attribute `mailbox`.
    */
   mailbox: string | null;
+  /**
+   * What a 403 `challenge-required` has as its `challenge`, which `update` sets. The element solves it beside the page,
+   * shows how far it is, and holds the button meanwhile. The solution is in `mailgate-solved`, and in a field
+   * named `challenge` of the button's form: `<input type="hidden" name="challenge">`. It is the `challenge` of the next send.
+   * Attribute `challenge`, as JSON.
+   */
+  get challenge(): MailgateChallenge | null;
+  set challenge(asked: MailgateChallenge | null | undefined);
   /** The URL prefix of a token; `/countdown/` if not given. Attribute `base`. */
   base: string | null;
 
-  // As attributes only: `limit-text`, `wait-text` and `end-text` replace the language's
+  // As attributes only: `limit-text`, `wait-text` and `end-text`, and so for the others, replace the language's
   // text, with {time}, {n}, {count}, {unit}, {span} and {plural} filled in.
   // While it waits the element has the attribute `waiting`.
 
@@ -141,8 +150,8 @@ export class MailgateCountdown extends HTMLElement {
 export type MailgateAttributes = {
   [name in "for" | "name" | "mailbox" | "base" | "src" | "limit" | "limit-text" | "wait-text" | "end-text"]?: string | null | undefined;
 } & {
-  [event in "mailgate-start" | "mailgate-tick" | "mailgate-end" as `on${event}`]?: ((event: MailgateEvents[event]) => void) | undefined;
-} & { "wait-ms"?: number | string | null | undefined; limits?: MailgateLimit[] | null | undefined };
+  [event in "mailgate-start" | "mailgate-tick" | "mailgate-end" | "mailgate-solved" | "mailgate-unsolved" as `on${event}`]?: ((event: MailgateEvents[event]) => void) | undefined;
+} & { "wait-ms"?: number | string | null | undefined; limits?: MailgateLimit[] | null | undefined; challenge?: MailgateChallenge | null | undefined };
 
 /** All bubble, and leave shadow trees. */
 export interface MailgateEvents extends HTMLElementEventMap {
@@ -150,8 +159,17 @@ export interface MailgateEvents extends HTMLElementEventMap {
   "mailgate-start": CustomEvent<{ limit?: string | null; waitMs: number }>;
   /** Another whole second is shown; never 0. */
   "mailgate-tick": CustomEvent<{ seconds: number }>;
+  /** The challenge is solved: send again with it. */
+  "mailgate-solved": CustomEvent<{ challenge: string }>;
+  /** It cannot be solved here: the page is not secure, or this is no challenge. */
+  "mailgate-unsolved": CustomEvent<null>;
   /** The next email can be requested. Not sent by reset(). */
   "mailgate-end": CustomEvent<null>;
+}
+
+/** The `challenge` of a 403; other members are ignored. */
+export interface MailgateChallenge {
+  altcha: { algorithm: string; challenge: string; maxnumber: number; salt: string; signature: string };
 }
 
 /** One of an answer's `limits`; other members are ignored. */
@@ -171,11 +189,18 @@ export interface MailgateTexts {
   wait: MailgateText;
   /** The text at the end. */
   end: MailgateText;
+  /** While a challenge is solved, {done} of it; when it is; when it cannot be, and why. English if left out. */
+  check?: MailgateText;
+  checked?: MailgateText;
+  unchecked?: MailgateText;
+  insecure?: MailgateText;
 }
 
 /** All but the time are there only if the limit is among `limits`, and the mailbox's. */
 export interface MailgateValues {
   time: string;
+  /** How much of a challenge is tried, in percent. */
+  done?: string;
   /** How many emails, and the window they count in: 5 in 2 hours is n 5, count 2, unit "hour", span "2 hours". */
   n?: number;
   count?: number;

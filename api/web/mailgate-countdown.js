@@ -1,4 +1,4 @@
-// <mailgate-countdown> counts down to the next email, beside the button that requests it.
+// <mailgate-countdown> counts down to the next email, beside the button that requests it, and solves challenges.
 // mailgate-countdown.d.ts says how to use it.
 //
 // It never ends early: it counts on the monotonic clock from the moment an answer arrived, and
@@ -19,6 +19,34 @@ const parted = () => Date.now() - performance.now();
 const isWait = (wait) => Number.isFinite(wait) && wait >= 0;
 // FNV-1a: the visitor's storage has a checksum of the address, not the address.
 const mark = (text) => ([...text].reduce((sum, c) => Math.imul(sum ^ c.codePointAt(), 16777619), 2166136261) >>> 0).toString(36);
+
+// work finds the number up to maxnumber that gives the challenge with the salt before it. Its text runs in a worker.
+async function work({ algorithm, challenge, salt, maxnumber }, tell) {
+  const encoder = new TextEncoder();
+  const wanted = challenge.match(/../g).map((byte) => parseInt(byte, 16));
+  for (let n = 0; n <= maxnumber; n++) {
+    const sum = new Uint8Array(await crypto.subtle.digest(algorithm, encoder.encode(salt + n)));
+    if (wanted.every((byte, i) => sum[i] === byte)) return n;
+    if (n % 200 === 0 && await tell(n / maxnumber) === false) return -1;
+  }
+  return -1;
+}
+
+function workBeside(asked, tell, run) {
+  return new Promise((resolve, reject) => {
+    const code = `onmessage=async({data})=>postMessage({n:await(${work})(data,(done)=>postMessage({done})).catch(()=>-1)})`;
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const worker = run.worker = new Worker(url);
+    worker.onmessage = ({ data: { n, done } }) => {
+      if (n === undefined) return tell(done);
+      worker.terminate();
+      resolve(n);
+    };
+    worker.onerror = reject; // the page's policy
+    worker.postMessage(asked);
+    URL.revokeObjectURL(url);
+  });
+}
 
 // spoken is "12 minutes, 30 seconds"; clock is 0:42, 12:30 or 23:59:59.
 function spoken(lang, seconds) {
@@ -62,7 +90,7 @@ const css = `:host{display:block}:host([hidden]){display:none}
 
 // On a server that renders, the module loads and there are no elements.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
-  static observedAttributes = ["src", "wait-ms", "mailbox", "name", "for"];
+  static observedAttributes = ["src", "wait-ms", "mailbox", "name", "for", "challenge"];
   static texts = {
     en: {
       limit({ n, count, unit, span, plural }) {
@@ -73,12 +101,20 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       },
       wait: "Next in {time}.",
       end: "You can request another email now.",
+      check: "Security check: {done}",
+      checked: "Security check done.",
+      unchecked: "The security check failed. Reload the page to try again.",
+      insecure: "The security check works on secure (https) pages only.",
     },
     zh: {
       limit: ({ n, count, span }) =>
         n > 1 ? `${span}内最多 ${n} 封邮件，已达上限。` : `每${count > 1 ? span : span.replace(/^1\s*/, "")}限发一封邮件。`,
       wait: "{time}后可再次发送。",
       end: "现在可以再次发送。",
+      check: "安全检查：{done}",
+      checked: "安全检查已完成。",
+      unchecked: "安全检查失败，请刷新页面后重试。",
+      insecure: "安全检查只能在 https 页面上进行。",
     },
   };
 
@@ -98,6 +134,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #aloud = 0; // the seconds when something was said aloud
   #timer = 0;
   #held = null;
+  #solving = null; // the challenge that is being solved
+  #asked = null; // the one that was solved last
   #limit; #wait; #status;
   #root; // of the tree that it is in
 
@@ -115,17 +153,19 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#status = make(make(root, { class: "aloud" }), { role: "status" });
   }
 
-  get waiting() { return !!this.#state && !this.#free; }
+  get waiting() { return !!this.#solving || (!!this.#state && !this.#free); }
   get remaining() { return this.#state ? Math.max(0, this.#end - performance.now()) : 0; }
   get limits() { try { return JSON.parse(this.getAttribute("limits")); } catch { return null; } }
   set limits(tiers) { this.setAttribute("limits", JSON.stringify(tiers)); }
+  get challenge() { try { return JSON.parse(this.getAttribute("challenge")); } catch { return null; } }
+  set challenge(asked) { asked ? this.setAttribute("challenge", JSON.stringify(asked)) : this.removeAttribute("challenge"); }
   get button() {
     const id = this.htmlFor;
     return id ? this.getRootNode().getElementById?.(id) : this.querySelector("button, [type=submit]");
   }
 
   connectedCallback() {
-    for (const name of [...Object.keys(attributes), "limits"]) {
+    for (const name of [...Object.keys(attributes), "limits", "challenge"]) {
       if (!Object.hasOwn(this, name)) continue; // set before there was an element
       const value = this[name];
       delete this[name];
@@ -149,12 +189,14 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     }
     this.#given = false;
     this.#placed = true;
-    if (this.#state || !this.hasAttribute("waiting")) return;
+    this.#solve();
+    if (this.waiting || !this.hasAttribute("waiting")) return;
     this.#held = this.button; // a copy of what waited, button and all
     this.#hold(null);
   }
 
   disconnectedCallback() {
+    this.#drop();
     for (const type of moments) removeEventListener(type, this, true);
     this.#root.removeEventListener("click", this, true);
     clearTimeout(this.#timer);
@@ -163,6 +205,10 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   attributeChangedCallback(name, before, now) {
+    if (name === "challenge") {
+      if (this.#placed && before !== now) this.#solve();
+      return;
+    }
     if (["mailbox", "name", "for"].includes(name)) {
       if (before === now) return;
       if (name === "mailbox" && (this.#placed || this.#state)) this.#stop(); // what the other mailbox waits for stays remembered
@@ -183,6 +229,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   update(answer) {
     const wait = answer?.wait_ms;
     if (!isWait(wait)) return false;
+    this.challenge = answer.challenge;
+    if (answer.challenge) return true; // it need not wait
     const { countdown: token, limit, limits, retry_at: retry } = answer;
     // Where another rule refuses, its limit is not one of the mailbox's, whatever the names.
     const other = limits?.some?.(({ name, wait_ms = wait }) => name === limit && wait_ms !== wait);
@@ -230,6 +278,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   reset() {
     this.#forget();
+    this.challenge = null;
     this.#stop();
   }
 
@@ -238,7 +287,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       if (!this.waiting || !event.composedPath().includes(this.button)) return;
       event.preventDefault();
       event.stopImmediatePropagation();
-      this.#write(this.#status, true, ...(this.#seconds ? ["wait"] : []));
+      this.#write(this.#status, true, ...(this.#solving ? ["check"] : this.#seconds ? ["wait"] : []));
     } else if (event.type === "storage") {
       if (event.key !== this.#key) return;
       const kept = this.#read();
@@ -250,6 +299,57 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       if (kept && !this.#remembers(kept)) this.#adopt(kept);
       else this.refresh();
     }
+  }
+
+  // Solves the challenge beside the page, or where its policy has no workers in between its other work.
+  async #solve() {
+    const text = this.getAttribute("challenge");
+    if (text === this.#asked) return;
+    this.#drop();
+    this.#fill("");
+    this.#asked = text;
+    if (!text) return;
+    const { challenge } = this;
+    const asked = challenge?.altcha ?? challenge;
+    const run = { done: 0 };
+    this.#stop();
+    this.#solving = run;
+    const tell = (done) => {
+      if (this.#solving !== run) return false;
+      run.done = done;
+      this.#write(this.#wait, false, "check");
+    };
+    this.#hold(this.button);
+    this.#write(this.#status, true, "check");
+    let n = -1;
+    try {
+      n = await workBeside(asked, tell, run).catch(() => work(asked, (done) => new Promise((go) => setTimeout(() => go(tell(done))))));
+    } catch {} // without crypto.subtle, or no challenge
+    if (this.#solving !== run) return;
+    this.#drop();
+    this.#asked = text;
+    if (n < 0) {
+      for (const part of [this.#wait, this.#status]) this.#write(part, false, globalThis.isSecureContext ? "unchecked" : "insecure");
+      return this.#emit("unsolved");
+    }
+    const solution = btoa(JSON.stringify({ ...asked, number: n }));
+    this.#write(this.#status, true, "checked");
+    this.#fill(solution);
+    this.#emit("solved", { challenge: solution });
+  }
+
+  #drop() {
+    const run = this.#solving;
+    if (!run) return;
+    this.#asked = this.#solving = null;
+    run.worker?.terminate();
+    this.#hold(null);
+    this.#clear();
+  }
+
+  #fill(solution) {
+    const field = this.button?.form?.elements.namedItem("challenge");
+    if (field) field.value = solution;
   }
 
   get #key() {
@@ -372,7 +472,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #write(part, aloud, ...what) {
     if (aloud) this.#aloud = this.#seconds;
     let lang = (languageOf(this) || navigator.language).toLowerCase();
-    while (lang && !MailgateCountdown.texts[lang]?.wait) lang = lang.replace(/-?[^-]*$/, "");
+    while (lang && !MailgateCountdown.texts[lang]?.[what[0] ?? "wait"]) lang = lang.replace(/-?[^-]*$/, "");
     lang ||= "en";
     if (what.some((one) => this.hasAttribute(`${one}-text`))) part.removeAttribute("lang");
     else part.lang = lang;
@@ -382,6 +482,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #say(what, lang, aloud) {
     const { texts } = MailgateCountdown;
     const values = { time: aloud ? spoken(lang, this.#seconds) : clock(this.#seconds) };
+    if (this.#solving) values.done = new Intl.NumberFormat(lang, { style: "percent" }).format(this.#solving.done);
     const { limit, limits, other } = this.#state ?? {};
     const tier = other ? null : (limits ?? this.limits)?.find?.(({ name }) => name === limit);
     if (what === "limit" && !tier) return "";

@@ -13,6 +13,7 @@ const storageKey = "mailgate.signup"; // of the address that was mailed
 const waitKey = "mailgate.signup.wait"; // of one that has to wait in the first step
 let email = ""; // the address in use; an answer about an earlier one is ignored
 let latest; // the email that arrived last
+let solution; // of the challenge that the next send answers
 let sends = 0; // limits from before the last send are ignored
 
 // step shows one of the three steps and puts the focus where the visitor continues.
@@ -51,11 +52,12 @@ async function send(button, note) {
     showPending();
     const locale = document.querySelector("input[name=locale]:checked").value;
     sends++;
-    const { status, body } = await post("/demo/send-code", { email: asked, locale }, { "Idempotency-Key": crypto.randomUUID() });
+    const { status, body } = await post("/demo/send-code", { email: asked, locale, challenge: solution }, { "Idempotency-Key": crypto.randomUUID() });
     if (asked !== email || (status !== 200 && !isSeen())) {
       return;
     }
-    const denied = status === 429;
+    solution = undefined;
+    const denied = status === 429 || !!body.challenge;
     showVerdict(status, body);
     note.classList.toggle("wait", denied);
     note.textContent = status === 200 || denied ? "" : errorText(body); // an alert, so it is heard
@@ -91,6 +93,10 @@ function clearCode() {
 for (const [name, wait] of Object.entries(waits)) {
   const what = name === "verify" ? "code" : "email";
   wait.addEventListener("mailgate-tick", ({ detail }) => showRest(detail.seconds * 1000, what));
+  wait.addEventListener("mailgate-solved", ({ detail }) => {
+    solution = detail.challenge;
+    wait.button.click();
+  });
   wait.addEventListener("mailgate-end", () => showRest(0, what));
 }
 
