@@ -174,6 +174,7 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"LOG_LEVEL=loud", "must be one of: debug, info, warn, error"}, {"LOG_FORMAT=xml", "must be one of: json, text"},
 		{"URL=localhost", "must be a URL"}, {"URL=https://user:" + hidden + "@host", "must have no user and password"},
 		{"HOOK_SUPABASE=" + hidden, "must be v1,whsec_ and base64"}, {"HOOK_SUPABASE=v1,whsec_" + hidden, "must be v1,whsec_"}, {"HOOK_SUPABASE_FILE=/dev/null", "the file /dev/null is empty"},
+		{"TURNSTILE_SITEKEY=0x4", "has no effect without turnstile_secret"}, {"TURNSTILE_HOSTS=acme.example", "has no effect without turnstile_secret"},
 		{"HOOK_SUPABASE_URL=https://auth.example", "has no effect without hook_supabase"}, {"HOOK_LOGTO_URL=https://app.example", "has no effect without hook_logto"},
 		{"HOOK_SUPABASE_URL= & " + supabase, "must be set with hook_supabase"},
 		{"HOOK_SUPABASE_URL=auth.example & " + supabase, "must be a URL"},
