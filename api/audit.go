@@ -38,4 +38,5 @@ func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
 		attrs = append(attrs, slog.String("cause", err.Error()))
 	}
 	s.with.Audit.LogAttrs(r.ctx, level, what, attrs...)
+	s.audited.Add(s.with.Now(), append(attrs, slog.String("outcome", what), slog.String("door", r.door)))
 }

@@ -108,17 +108,23 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	log, audited := &s.recent, r.c.Query("audited")
+	if audited == "true" {
+		log = &s.audited
+	}
 	limit, notLimit := strconv.Atoi(cmp.Or(r.c.Query("limit"), strconv.Itoa(shownRequests)))
 	before, notNumber := strconv.ParseUint(cmp.Or(r.c.Query("before"), strconv.Itoa(math.MaxInt64)), 10, 63)
 	switch {
 	case notLimit != nil || limit < 1 || limit > mostRequests:
 		return nil, invalidFields([]fieldProblem{{"limit", "invalid", fmt.Sprintf("limit must be a number from 1 to %d.", mostRequests)}})
+	case audited != "" && audited != "true":
+		return nil, invalidFields([]fieldProblem{{"audited", "invalid", "audited must be true, or left out."}})
 	case notNumber != nil:
 		return nil, invalidFields([]fieldProblem{{"before", "invalid", "before must be the before of an answer."}})
 	case r.c.Get(fiber.HeaderAccept) == "text/event-stream" && r.c.Method() == fiber.MethodGet:
-		return written{}, s.followRequests(r.c, filter, limit)
+		return written{}, s.followRequests(r.c, log, filter, limit)
 	}
-	found := s.recent.Newest(0, before, filter, limit)
+	found := log.Newest(0, before, filter, limit)
 	answer := requestsAnswer{Requests: make([]shownRequest, len(found))}
 	for i, e := range found {
 		answer.Requests[i] = shownRequest(e)
@@ -157,7 +163,7 @@ func (s *Server) requestFilter(r *request) (recent.Filter, error) {
 // followRequests answers with server-sent events: the newest requests, oldest first, and then those that
 // come, until the client leaves or the server shuts down. Of more than mostRequests at once it leaves out
 // the oldest.
-func (s *Server) followRequests(c *fiber.Ctx, f recent.Filter, limit int) error {
+func (s *Server) followRequests(c *fiber.Ctx, log *recent.Log, f recent.Filter, limit int) error {
 	if s.following.Add(1) > maxFollowing {
 		s.following.Add(-1)
 		return &problem{kind: busy, retryAfter: soon, detail: "Too many clients follow the requests already."}
@@ -168,8 +174,8 @@ func (s *Server) followRequests(c *fiber.Ctx, f recent.Filter, limit int) error 
 		defer s.following.Add(-1)
 		from, last := uint64(0), time.Time{}
 		for s.open.Err() == nil {
-			to := s.recent.Next()
-			found := s.recent.Newest(from, to, f, limit)
+			to := log.Next()
+			found := log.Newest(from, to, f, limit)
 			for _, e := range slices.Backward(found) {
 				text, _ := shownRequest(e).MarshalJSON() // never fails
 				fmt.Fprintf(w, "data: %s\n\n", text)

@@ -58,6 +58,8 @@ func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
 	same(t, r.kept("email=aLice%2B7@example.com", "key", "route", "door", "reason"),
 		"suppressed shop send-code http <nil>", "mailbox reset alex admin-reset http ticket 4712", "recipient suppressed alex admin-suppress http complaint",
 		"incorrect shop verify-code http <nil>", "invalid blog send-code http <nil>", "denied shop send-code http <nil>", "sent shop send-code http <nil>")
+	same(t, r.kept("audited=true", "key", "from", "reason", "source"),
+		"mailbox reset alex 127.0.0.1 ticket 4712 <nil>", "recipient suppressed alex 127.0.0.1 complaint ticket 4711")
 	same(t, r.kept("outcome=denied", "at", "request_id", "rule", "limit", "wait_ms", "visitor", "said"),
 		"denied 2026-11-20T12:00:18.750Z "+refused.header.Get("X-Request-Id")+" mailbox minute 41250 2001:db8::/64 minute 0 of 1 left, wait 41250 ms, hour 4 of 5 left, day 9 of 10 left")
 	same(t, r.kept("outcome=sent&until=2026-11-20T12:00:10Z", "reply"), "sent 250 2.0.0 OK: queued")
@@ -67,7 +69,7 @@ func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
 	got := r.do("GET", "/admin/requests?limit=1&outcome=sent", opsKey, "")
 	got.hides(t, "2001:db8")
 	same(t, r.kept(fmt.Sprintf("outcome=sent&before=%.0f", got.body["before"]), "visitor"), "sent 2001:db8::/64")
-	for query, reason := range map[string]string{"limit=501": "limit", "limit=x": "limit", "before=-1": "before", "since=yesterday": "since", "until=12": "until", "email=alice": "email"} {
+	for query, reason := range map[string]string{"limit=501": "limit", "limit=x": "limit", "before=-1": "before", "since=yesterday": "since", "until=12": "until", "email=alice": "email", "audited=false": "audited"} {
 		wrong := r.do("GET", "/admin/requests?"+query, opsKey, "")
 		wrong.is(t, 422, "invalid")
 		wrong.contains(t, `"field":"`+reason+`"`)

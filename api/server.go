@@ -46,6 +46,7 @@ type Server struct {
 	operators  *share.Caller            // all of them
 	names      names
 	recent     recent.Log // requests, for operators
+	audited    recent.Log // what operators did, which no flood of requests drives out
 	following  atomic.Int32
 
 	others []func(context.Context) error // see AlsoDrain

@@ -12,10 +12,15 @@ const countEvery = 10_000;
 let watch = new AbortController();
 let timer = 0;
 let heard = 0;
+let audited = false; // only what operators did
 const known = new Map(); // the addresses that were typed, by hash
 
 at("find").addEventListener("submit", (event) => {
   event.preventDefault();
+  watchRequests();
+});
+at("other-log").addEventListener("click", () => {
+  showAudited(!audited);
   watchRequests();
 });
 at("copy-curl").addEventListener("click", async () => {
@@ -45,6 +50,7 @@ function path() {
   for (const name of ["outcome", "rule", "key", "door"]) {
     set(name, at(`find-${name}`).value.trim());
   }
+  set("audited", audited ? "true" : "");
   const minutes = Number(at("find-minutes").value);
   set("since", minutes > 0 ? new Date(Date.now() - minutes * 60_000).toISOString() : "");
   return `/admin/requests${query.size === 0 ? "" : "?"}${query}`;
@@ -64,11 +70,18 @@ export function watchRequests() {
 export function clearRequests() {
   stop();
   at("find").reset();
+  showAudited(false);
   known.clear();
   for (const id of ["requests", "most-refused", "requests-pill"]) {
     at(id).replaceChildren();
   }
   showNote("");
+}
+
+function showAudited(yes) {
+  audited = yes;
+  at("requests-title").textContent = yes ? "Audit log" : "Requests";
+  at("other-log").textContent = yes ? "Requests" : "Audit log";
 }
 
 function stop() {
@@ -122,7 +135,7 @@ const seconds = (ms) => (ms > 0 ? `wait ${clock(ms)}` : "");
 
 function row(one) {
   const refused = one.outcome !== "sent" && one.rule !== undefined; // else it is what the next one waits for
-  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.said].filter(Boolean).join(" · ");
+  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.source, one.said].filter(Boolean).join(" · ");
   const line = tableRow([moment(Date.parse(one.at)), one.outcome, "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? ""],
     ["", "", "", "", "", "code-text"]);
   if (one.mailbox) {

@@ -74,8 +74,13 @@ func (s *server) sent(mailbox string, ago ...time.Duration) {
 // post sends a request of an application and returns its answer.
 func (s *server) post(path, body string) (status int, answer string) {
 	s.t.Helper()
+	return s.postAs(apitest.APIKey, path, body)
+}
+
+func (s *server) postAs(key, path, body string) (status int, answer string) {
+	s.t.Helper()
 	request := must.Have(http.NewRequest("POST", s.URL+path, strings.NewReader(body)))
-	request.Header.Set("Authorization", "Bearer "+apitest.APIKey)
+	request.Header.Set("Authorization", "Bearer "+key)
 	request.Header.Set("Content-Type", "application/json")
 	response := must.Have(http.DefaultClient.Do(request))
 	defer response.Body.Close()

@@ -26,6 +26,7 @@ type requestsCommand struct {
 	Key     string        `placeholder:"NAME" help:"The caller: the name of its key, or its hook."`
 	Door    string        `placeholder:"NAME" help:"http, smtp, supabase or logto."`
 	Visitor string        `placeholder:"ADDRESS" help:"The visitor that a caller named; of IPv6 the network, as 2001:db8::/64."`
+	Audited bool          `help:"Only the audit log: what operators and bounces changed since the node started."`
 	Since   time.Duration `placeholder:"1h" help:"Only those of so long ago at most."`
 	Limit   int           `default:"100" help:"How many at most, up to 500."`
 	Follow  bool          `short:"f" help:"Print those that come, too, until it is interrupted."`
@@ -45,6 +46,9 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 		if value != "" {
 			query.Set(name, value)
 		}
+	}
+	if q.Audited {
+		query.Set("audited", "true")
 	}
 	if q.Since > 0 {
 		query.Set("since", time.Now().Add(-q.Since).UTC().Format(time.RFC3339))
