@@ -65,6 +65,10 @@ func startReceiver(t testing.TB, status func(call) int) *receiver {
 			t.Errorf("a call: %v: %s", err, body)
 		}
 		c := call{request.Header.Get("webhook-id"), read.Type, read.Data.Mailbox, read.Data.Email, read.Data.Wait}
+		if request.URL.Path != "/" {
+			t.Errorf("a redirect was followed to %s", request.URL.Path)
+		}
+		w.Header().Set("Location", "/elsewhere")
 		code := cmp.Or(status(c), 204)
 		if code/100 == 2 {
 			r.mu.Lock()
@@ -231,7 +235,7 @@ func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	t.Parallel()
 	receiver := startReceiver(t, func(c call) int {
 		if c.Wait == 1 {
-			return 503
+			return 307
 		}
 		return 0
 	})

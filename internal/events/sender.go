@@ -23,7 +23,7 @@ const (
 	lanes    = 8                // posts at once
 	patience = 10 * time.Second // with one
 	lifetime = 24 * time.Hour   // of an event
-	maxRead  = 64 << 10         // bytes of an answer, so that its connection can be used again
+	maxRead  = 64 << 10         // bytes of an answer that are read, so that its connection can be used again
 
 	firstPause = time.Second // after a failure; each one doubles it
 	maxPause   = 5 * time.Minute
@@ -65,9 +65,11 @@ type result struct {
 }
 
 func newSender(o Options, j *journal, e *Events) *sender {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = lanes, maxRead
 	return &sender{
 		with: o, events: e, journal: j, mailboxes: map[string]*mailbox{}, results: make(chan result, lanes),
-		client: &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mailgate_events_waiting", Help: "Events in the journal that the receiver has not taken yet."}),
 	}
@@ -244,6 +246,7 @@ func (s *sender) finish() {
 	for len(s.events.notes) > 0 {
 		s.keep(<-s.events.notes)
 	}
+	s.client.CloseIdleConnections()
 	s.events.err = s.journal.close()
 }
 
