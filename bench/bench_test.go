@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/smtp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -136,4 +141,59 @@ func fieldsOf(t *testing.T, addr string, status int) []string {
 	}
 	slices.Sort(fields)
 	return fields
+}
+
+func TestDrawAttacks_EachResult_IsABarWithItsNumber(t *testing.T) {
+	var results [][]*result
+	for i := range attackers {
+		var one []*result
+		for k := range defences {
+			r := new(result)
+			r.mailed.Store(int64(1000*i + 10*k))
+			r.served.Store(people)
+			one = append(one, r)
+		}
+		results = append(results, one)
+	}
+	results[1][2].served.Store(199)
+	text := drawAttacks(results)
+	in := xml.NewDecoder(strings.NewReader(text))
+	bars := 0
+	for {
+		token, err := in.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && slices.ContainsFunc(e.Attr, func(a xml.Attr) bool { return a.Value == "bar" || a.Value == "held" }) {
+			bars++
+		}
+	}
+	if bars != len(attackers)*len(defences) || !strings.Contains(text, ">2030</text>") || !strings.Contains(text, "199 got their code") {
+		t.Errorf("%d bars in\n%s", bars, text)
+	}
+}
+
+// The sink finds the code of an email in its body, and a challenge has the number that solves it.
+func TestSignUp_CodeAndChallenge_AreFound(t *testing.T) {
+	b := &bench{ctx: t.Context()}
+	defer b.close()
+	relay := b.openSink()
+	relay.codes = newCodes()
+	if err := smtp.SendMail(relay.addr, nil, "a@b.example", []string{"person1@home.example"}, []byte("Message-ID: <123456@x>\r\n\r\nYour code is 482913.\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if code := relay.codes.of("person1@home.example"); code != "482913" {
+		t.Errorf("the code is %q", code)
+	}
+	sum := sha256.Sum256([]byte("salt42"))
+	token, err := solve(fmt.Appendf(nil, `{"challenge":{"altcha":{"algorithm":"SHA-256","challenge":"%x","salt":"salt","signature":"s","maxnumber":99}}}`, sum))
+	if text, _ := base64.StdEncoding.DecodeString(token); err != nil || !strings.Contains(string(text), `"number":42`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := solve([]byte(`{"challenge":{"altcha":{"challenge":"x","maxnumber":9}}}`)); err == nil {
+		t.Error("what has no solution is solved")
+	}
 }

@@ -2,7 +2,7 @@
 // limiters beside other libraries, and prints one table.
 //
 //	go run .                    all of it, a few minutes
-//	go run . refused admitted   some of it: refused, admitted, smtp, redis, start, million, suppressed, lists, cluster, local
+//	go run . refused admitted   some of it: refused, admitted, smtp, redis, start, million, suppressed, lists, cluster, local, attack
 //
 // Both sides of a row alternate in short rounds, A B A B …, in one run on one machine. A row shows
 // the lowest, the median and the highest ratio of neighbouring rounds. The load comes from this
@@ -40,6 +40,7 @@ var comparisons = []comparison{
 	{"lists", longLists},
 	{"cluster", clusterLibrary},
 	{"local", localLibrary},
+	{"attack", attacks},
 }
 
 var (

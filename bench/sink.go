@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"net"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -11,6 +13,27 @@ import (
 type sink struct {
 	addr          string
 	mails, octets atomic.Int64 // taken so far
+	codes         *codes       // that were in them; nil keeps none
+}
+
+// codes are six digits by the address that they were mailed to.
+type codes struct{ all sync.Map }
+
+var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
+
+func newCodes() *codes { return new(codes) }
+
+// keep looks for a code in a line of a text.
+func (c *codes) keep(to string, line []byte) {
+	if code := sixDigits.Find(line); c != nil && code != nil {
+		c.all.Store(to, string(code))
+	}
+}
+
+func (c *codes) of(to string) string {
+	code, _ := c.all.Load(to)
+	text, _ := code.(string)
+	return text
 }
 
 // openSink opens a relay until the end of the comparison.
@@ -33,7 +56,7 @@ func (b *bench) openSink() *sink {
 // serve talks SMTP until the client leaves. Commands that came together are answered together.
 func (s *sink) serve(conn net.Conn) {
 	defer conn.Close()
-	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
+	in, out, to := bufio.NewReader(conn), bufio.NewWriter(conn), ""
 	for answer := "220 sink.example ESMTP"; ; {
 		_, err := out.WriteString(answer + "\r\n")
 		if err == nil && in.Buffered() == 0 {
@@ -43,7 +66,7 @@ func (s *sink) serve(conn net.Conn) {
 			return
 		}
 		if answer == "354 go ahead" {
-			if answer = "250 2.0.0 taken"; s.take(in) != nil {
+			if answer = "250 2.0.0 taken"; s.take(in, to) != nil {
 				return
 			}
 			continue
@@ -55,6 +78,8 @@ func (s *sink) serve(conn net.Conn) {
 		switch verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " "); verb {
 		case "EHLO":
 			answer = "250-sink.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES"
+		case "RCPT":
+			to, answer = between(line, "<", ">"), "250 2.0.0 ok"
 		case "DATA":
 			answer = "354 go ahead"
 		case "QUIT":
@@ -65,9 +90,15 @@ func (s *sink) serve(conn net.Conn) {
 	}
 }
 
+func between(text, from, to string) string {
+	_, text, _ = strings.Cut(text, from)
+	text, _, _ = strings.Cut(text, to)
+	return text
+}
+
 // take reads one email up to its final dot.
-func (s *sink) take(in *bufio.Reader) error {
-	octets := 0
+func (s *sink) take(in *bufio.Reader, to string) error {
+	octets, body := 0, false
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
@@ -77,6 +108,9 @@ func (s *sink) take(in *bufio.Reader) error {
 			s.octets.Add(int64(octets))
 			s.mails.Add(1)
 			return nil
+		}
+		if body = body || string(line) == "\r\n"; body {
+			s.codes.keep(to, line)
 		}
 		octets += len(line)
 	}
