@@ -2481,6 +2481,8 @@ export interface operations {
                 since?: string;
                 /** @description A time that is no longer included. */
                 until?: string;
+                /** @description `true` for the audit log alone: what operators and bounces changed, up to 50,000 of its lines since the start. */
+                audited?: true;
                 /** @description `before` of the last answer, for those that follow. */
                 before?: number;
                 /** @description How many. */

@@ -162,7 +162,7 @@ func TestRedis_RecordsOfAnotherFormat_NotServed(t *testing.T) {
 		t.Errorf("on record is the format %d, %v", format, err)
 	}
 	redis.Client().Set(context.Background(), "mailgate:format", recordFormat+1, 0)
-	says := "have another format: 3, and this program reads 2; run the version of mailgate that wrote them"
+	says := fmt.Sprintf("have another format: %d, and this program reads %d; run the version of mailgate that wrote them", recordFormat+1, recordFormat)
 	does(t, besideRedis(t, redis, relay.URL()), exitMisusage, says, "serve")
 	startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_PREFIX=another"))
 }
