@@ -745,7 +745,7 @@ export interface components {
             locale?: string;
             /** @description The visitor's IP address. Without it no rule by client_ip applies. */
             client_ip?: string;
-            /** @description The token of a challenge that the answer to an earlier send had: ALTCHA's payload, or Turnstile's response. One that is not solved, or was used, counts as none. */
+            /** @description The token of a challenge that the answer to an earlier send had: ALTCHA's payload, which is the base64 of `{"algorithm":…,"challenge":…,"number":…,"salt":…,"signature":…}` where the SHA-256 of `salt` and then `number` is `challenge`; or Turnstile's response. One that is not solved, or was used, counts as none. */
             challenge?: string;
             /** @description Values for the template, one line each, named with letters, digits and `_`. */
             data?: {
