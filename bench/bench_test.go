@@ -53,12 +53,12 @@ func TestCompare_PairedRounds_SpreadOfTheRatios(t *testing.T) {
 
 func TestPrintTable_RowsAndReasons(t *testing.T) {
 	for want, r := range map[string]row{
-		"| µs | 1234 | p | 0.5 | 1.00 | **2.00** | 3.00 | ≤ 1.0 | **missed** |": {unit: "µs", peer: "p", ours: 1234, theirs: 0.5, ratio: spread{1, 2, 3}, required: atMost(1)},
-		"| **1.00** | 0.00 | ≤ 1.0 | met |":                                     {ratio: spread{median: 1}, required: atMost(1)},
-		"| **1.00** | 0.00 | ≥ 1.0 | met |":                                     {ratio: spread{median: 1}, required: atLeast(1)},
-		"| **0.99** | 0.00 | ≥ 1.0 | **missed** |":                              {ratio: spread{median: 0.99}, required: atLeast(1)},
-		"| **9.00** | 0.00 |  |  |":                                             {ratio: spread{median: 9}},
-		"| b | not measured: no p |":                                            {name: "b", skipped: "no p"},
+		"| µs | 1234 | p | 0.5 | 1.00 | **2.00** | 3.00 | ≤ 1.00 | **missed** |": {unit: "µs", peer: "p", ours: 1234, theirs: 0.5, ratio: spread{1, 2, 3}, required: atMost(1)},
+		"| **1.00** | 0.00 | ≤ 1.00 | met |":                                     {ratio: spread{median: 1}, required: atMost(1)},
+		"| **1.00** | 0.00 | ≥ 1.00 | met |":                                     {ratio: spread{median: 1}, required: atLeast(1)},
+		"| **0.99** | 0.00 | ≥ 1.00 | **missed** |":                              {ratio: spread{median: 0.99}, required: atLeast(1)},
+		"| **9.00** | 0.00 |  |  |":                                              {ratio: spread{median: 9}},
+		"| b | not measured: no p |":                                             {name: "b", skipped: "no p"},
 	} {
 		var out bytes.Buffer
 		if printTable(&out, []row{r}); !strings.Contains(out.String(), want+"\n") {

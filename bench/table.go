@@ -74,7 +74,7 @@ func printTable(w io.Writer, rows []row) {
 		}
 		required, result := "", ""
 		if r.required.symbol != "" {
-			required, result = fmt.Sprintf("%s %.1f", r.required.symbol, r.required.ratio), "met"
+			required, result = fmt.Sprintf("%s %.2f", r.required.symbol, r.required.ratio), "met"
 		}
 		if r.missed() {
 			result = "**missed**"
