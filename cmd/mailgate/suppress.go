@@ -114,6 +114,9 @@ func (s suppressCommand) importFile(ctx context.Context, c *config.Config) (done
 	for line := 1; ; line++ {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
+			if done.Changed == 0 && done.Invalid > 0 {
+				return done, &config.Error{Problem: "no row has a valid address: the file must be CSV with commas, in UTF-8"}
+			}
 			return done, nil
 		}
 		if err != nil {
@@ -132,7 +135,7 @@ func (s suppressCommand) importFile(ctx context.Context, c *config.Config) (done
 			continue
 		}
 		if reason == "" {
-			return done, &config.Error{Problem: fmt.Sprintf("row %d does not say why it is suppressed: add --reason", line)}
+			return done, &config.Error{Problem: fmt.Sprintf("row %d, after %d were suppressed, does not say why it is: add --reason", line, done.Changed)}
 		}
 		if err := changeSuppression(ctx, c, http.MethodPut, email, suppressBody{reason, cmp.Or(s.Source, filepath.Base(s.Import))}); err != nil {
 			return done, fmt.Errorf("row %d, after %d were suppressed: %w", line, done.Changed, err)

@@ -114,6 +114,9 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
 		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
 	}
+	semicolons := filepath.Join(dir, "semicolons")
+	servertest.Write(t, semicolons, "email;reason\nalice@example.com;BOUNCE\n")
+	does(t, environ, exitMisusage, "no row has a valid address", "suppress", "--import", semicolons)
 	// No cell is a formula to a spreadsheet, and the import reads them as they were.
 	odd := map[string]string{"=cmd|x@example.com": "=1+1", "+1@example.com": "@x", "-1@example.com": "'=x", "'=1@example.com": "-x", "'o@example.com": "o"}
 	for email, source := range odd {
@@ -141,7 +144,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	}
 	complaints := filepath.Join(dir, "complaints")
 	servertest.Write(t, complaints, "address,created_at\nalice@example.com,x\n")
-	does(t, environ, exitMisusage, "row 2 does not say why", "suppress", "--import", complaints)
+	does(t, environ, exitMisusage, "row 2, after 0 were suppressed, does not say why", "suppress", "--import", complaints)
 	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "--import", complaints, "--reason", "complaint")
 	does(t, environ, exitMisusage, "expected an email address or --import", "suppress")
 	does(t, environ, exitFailure, "422", "suppress", "alice")
