@@ -170,6 +170,10 @@ func TestCountdown_Challenge_AsALTCHA(t *testing.T) {
 // The sign-up page solves the challenge of a rule, and sends again by itself.
 func TestSignup_Challenge_IsSolvedAndSent(t *testing.T) {
 	t.Parallel()
+	inEachBrowser(t, signUpSolves)
+}
+
+func signUpSolves(t *testing.T, newVisitor opener) {
 	s := newServer(t, func(s *apitest.Server, o *api.Options) {
 		limiter := func(name, tiers string) *throttle.Limiter {
 			return local.New(s.Store.Table(name), must.Get(throttle.ParsePolicy(tiers))(t))
