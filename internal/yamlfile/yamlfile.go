@@ -103,7 +103,28 @@ func (f *File) decode(text []byte, into any) (err error) {
 	if f.root, err = parser.ParseBytes(text, 0); err != nil {
 		return err
 	}
+	if err := f.valued(); err != nil {
+		return err
+	}
 	return yaml.UnmarshalWithOptions(text, into, yaml.Strict())
+}
+
+// valued returns an error for a key whose value was removed: left out it may mean something else. At the top, a
+// list of which all entries are comments is none.
+func (f *File) valued() error {
+	for _, doc := range f.root.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		for _, node := range ast.Filter(ast.MappingValueType, doc.Body) {
+			one := node.(*ast.MappingValueNode)
+			text, ok := one.Value.(*ast.StringNode)
+			if one.Value.Type() == ast.NullType && strings.ContainsAny(strings.TrimPrefix(one.GetPath(), "$."), ".[") || ok && text.Value == "" {
+				return Wrong(one.Key, "this key has no value")
+			}
+		}
+	}
+	return nil
 }
 
 // Wrong returns an error about the part at a path such as $.rules[2].limit, or in the nearest part

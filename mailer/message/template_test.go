@@ -145,7 +145,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"another structure", invite("invite/template.yaml", "headers: {Content-Transfer-Encoding: binary}"), "invite/template.yaml:1: headers: Content-Transfer-Encoding is written"},
 		{"a proof", invite("invite/template.yaml", "headers: {x-smtpapi: '{}'}"), "invite/template.yaml:1: headers: x-smtpapi is written"},
 		{"a header twice", invite("invite/template.yaml", "headers: {X-A: a, x-a: b}"), "invite/template.yaml:1: headers: x-a is given twice"},
-		{"an empty header", invite("invite/template.yaml", "headers: {X-A: ''}"), "invite/template.yaml:1: headers: the X-A header has an invalid value"},
+		{"an empty header", invite("invite/template.yaml", "headers: {X-A: ''}"), "invite/template.yaml:1: this key has no value"},
 		{"an encoded word", invite("invite/template.yaml", "headers: {X-A: '=?UTF-8?B?YQ==?='}"), "invite/template.yaml:1: headers: the value of X-A"},
 		{"a long header", invite("invite/template.yaml", "headers: {X-A: '"+strings.Repeat("a", 901)+"'}"), "invite/template.yaml:1: headers: the value of X-A"},
 		{"setting of a wrong type", invite("invite/template.yaml", "critical: very"), "invite/template.yaml:1: it must be true or false"},

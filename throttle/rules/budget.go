@@ -28,6 +28,14 @@ func (r *Rule) checkBudget() error {
 	if _, err := withLimit(r.Limiter.Algorithm, 1); err != nil {
 		return r.wrap(err)
 	}
+	for _, o := range r.Overrides {
+		if o.Algorithm == nil {
+			continue
+		}
+		if _, err := withLimit(o.Algorithm, 1); err != nil || o.Algorithm.Window() != r.Limiter.Algorithm.Window() {
+			return r.wrap(errors.New("a budget has one limit for some, too, with the window of the rule"))
+		}
+	}
 	if r.Name == MailboxRule || r.Resends != nil {
 		return r.wrap(errors.New("it counts every send"))
 	}
@@ -110,9 +118,9 @@ func (s *Set) Verified(ctx context.Context, all []Charge) (err error) {
 	return err
 }
 
-// Peek reports what the rule alone would answer about a send.
+// Peek reports what the rule alone would answer about a send, by the limit in force.
 func (r *Rule) Peek(ctx context.Context, send Send) (throttle.Verdict, error) {
-	q := question{rule: r, key: r.By.Key(send), limiter: r.LimiterFor(send)}
+	q := question{rule: r, key: r.By.Key(send), limiter: r.LimiterFor(send), shown: true}
 	q.peek(ctx)
 	return q.verdict, q.err
 }

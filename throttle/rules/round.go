@@ -16,6 +16,7 @@ type question struct {
 	limiter *throttle.Limiter // the one that decides
 	resend  bool              // it decides as about a resend
 	waived  bool              // a solved challenge admits what it refuses
+	shown   bool              // the limit in force matters, even if no send has to wait for it
 	first   int64             // the wait of a first email, where resend
 	verdict throttle.Verdict
 	before  throttle.Verdict // the verdict before the rule was charged
@@ -233,7 +234,7 @@ func (s *Set) each(n int, do func(int)) {
 
 func (q *question) peek(ctx context.Context) {
 	v, err := q.limiter.Peek(ctx, q.key)
-	if left := v.Remaining(); err == nil && left < 2 { // the send waits, or the one after it
+	if err == nil && (q.shown || v.Remaining() < 2) { // the send waits, or the one after it
 		var wider bool
 		if wider, err = q.widen(ctx, v.Tiers[0].Limit); wider {
 			v, err = q.limiter.Peek(ctx, q.key)

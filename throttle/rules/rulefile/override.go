@@ -95,6 +95,8 @@ func (t overrideText) algorithm(d Defaults, of Rule) (throttle.Algorithm, error)
 		return nil, err
 	case none:
 		return nil, nil
+	case of.Unverified && (a.Window() != of.Algorithm.Window() || strings.Contains(c.Limit, ",")):
+		return nil, refuse("limit", "with counts: %s it is one limit, with the window of the rule", unverified)
 	case a.Form() != of.Algorithm.Form():
 		return nil, refuse("limit", "it needs the window of the rule, whose records it counts on")
 	}

@@ -296,7 +296,7 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 	case mailbox && t.Only != nil:
 		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")
 	case mailbox && t.Then != "":
-		return refuse("then", "this rule protects the mailbox, whoever asks; no challenge lifts it")
+		return refuse("then", "this rule protects the mailbox; no challenge lifts it")
 	case mailbox && t.Counts != "":
 		return refuse("counts", "this rule protects every mailbox, and counts every email")
 	case mailbox && t.Off:
