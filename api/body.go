@@ -63,6 +63,12 @@ func strict(identity address.Identity) json.Options {
 			*to = new(string)
 			return readString(from, *to)
 		}),
+		json.UnmarshalFromFunc(func(from *jsontext.Decoder, _ **bool) error {
+			if kind := from.PeekKind(); kind != 't' && kind != 'f' {
+				return errBool
+			}
+			return json.SkipFunc
+		}),
 		json.UnmarshalFromFunc(func(from *jsontext.Decoder, to *map[string]string) error {
 			if from.PeekKind() != '{' {
 				return errObject
@@ -76,6 +82,7 @@ var (
 	errNull   = errors.New("expected a string; leave the field out instead of null")
 	errString = errors.New("expected a string")
 	errObject = errors.New("expected an object")
+	errBool   = errors.New("expected true or false")
 	errNUL    = errors.New("a string must not contain NUL")
 )
 
@@ -151,7 +158,7 @@ func what(err error, empty bool) string {
 	case errors.Is(err, json.ErrUnknownName):
 		return "unknown field"
 	}
-	for _, known := range []error{errNull, errString, errObject, errNUL} {
+	for _, known := range []error{errNull, errString, errObject, errBool, errNUL} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
