@@ -24,11 +24,8 @@ type Proof struct {
 
 // solution is a Proof with its number.
 type solution struct {
-	Algorithm string `json:"algorithm"`
-	Challenge string `json:"challenge"`
-	Number    int64  `json:"number"`
-	Salt      string `json:"salt"`
-	Signature string `json:"signature"`
+	Proof
+	Number int64 `json:"number"`
 }
 
 const (
