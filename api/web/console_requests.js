@@ -170,7 +170,7 @@ async function countRefused(mine) {
   if (answer?.status === 200) {
     const of = (who, list) => list.map((one) => tableRow([who, one.name, one.count.toLocaleString()], ["", "code-text", "count"]));
     const rows = [...of("Mailbox", answer.body.mailboxes), ...of("Visitor", answer.body.visitors), ...of("Caller", answer.body.keys)];
-    at("most-refused").replaceChildren(...(rows.length === 0 ? [tableRow(["nobody", "", "0"], ["", "", "count"])] : rows));
+    at("most-refused").replaceChildren(...(rows.length === 0 ? [tableRow(["none", "", "0"], ["", "", "count"])] : rows));
   }
   setTimeout(() => mine === watch && !mine.signal.aborted && countRefused(mine), countEvery);
 }

@@ -1,4 +1,4 @@
-// Package recent keeps what a node did last, in memory, for its operators: why somebody got no email.
+// Package recent keeps what a node did last, in memory, for its operators: why an email did not come.
 //
 // An entry is made of the attributes of a log line and kept as a line of JSON, so that the entries take a
 // bounded number of bytes and cost the garbage collector nothing.

@@ -35,7 +35,7 @@ func Configured(getenv func(string) string) bool {
 		getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
-// Open makes the Tracer of the variables OTEL_* of the process. It asks nobody. failed is told, once a minute
+// Open makes the Tracer of the variables OTEL_* of the process. It asks no collector. failed is told, once a minute
 // at most, why spans are dropped.
 func Open(ctx context.Context, version string, failed func(error)) (*Tracer, error) {
 	exporter, err := otlptracehttp.New(ctx)

@@ -81,7 +81,7 @@ func (c *Config) eventRules() []rule {
 	}
 }
 
-// private reports whether nobody on the way to a URL can read along.
+// private reports whether what is sent to a URL cannot be read on the way.
 func private(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || isLoopback(net.JoinHostPort(u.Hostname(), "0")))
