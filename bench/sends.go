@@ -38,9 +38,7 @@ func admittedSends(b *bench) []row {
 	compareWith := func(settings []string, name, peer string, rates, processors bound, store ...string) []row {
 		ours := b.startMailgate(relay.addr, settings...)
 		handmade := b.startOwn("./handmade", append([]string{relay.addr}, store...)...)
-		samples := alternate(*rounds,
-			b.openLoad(ours.addr, senders, sendCode(each), http.StatusOK).on(ours),
-			b.openLoad(handmade.addr, senders, sendCode(each), http.StatusOK).on(handmade))
+		samples := b.admitted(each, ours, handmade)
 		return []row{
 			compare(name, "sends/s", peer, rate, samples[0], samples[1], rates),
 			compare(name+", processor", "µs", peer, processor, samples[0], samples[1], processors),
@@ -52,4 +50,13 @@ func admittedSends(b *bench) []row {
 		compareWith(onDisk(), "admitted send", "hand-made", atLeast(1.2), atMost(1)),
 		compareWith(onDisk(), "admitted send on disk", "hand-made, SQLite", atLeast(1), bound{}, "sqlite", filepath.Join(b.dir, "handmade.db")),
 		compareWith(onRedis, "admitted send on Redis", "hand-made, Redis", atLeast(1), bound{}, "redis", redis.addr))
+}
+
+// admitted alternates rounds of sends that are all admitted at each program. The number of a send is that of its mailbox.
+func (b *bench) admitted(number func(n int64) int64, programs ...*process) [][]sample {
+	var sides []side
+	for _, p := range programs {
+		sides = append(sides, b.openLoad(p.addr, senders, sendCode(number), http.StatusOK).on(p))
+	}
+	return alternate(*rounds, sides...)
 }

@@ -23,9 +23,7 @@ func tracedSends(b *bench) []row {
 	ours := b.startMailgate(relay.addr, with, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL,
 		"OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.01", "OTEL_BSP_SCHEDULE_DELAY=100")
 	plain := b.startMailgate(relay.addr, without)
-	samples := alternate(*rounds,
-		b.openLoad(ours.addr, senders, sendCode(each), http.StatusOK).on(ours),
-		b.openLoad(plain.addr, senders, sendCode(each), http.StatusOK).on(plain))
+	samples := b.admitted(each, ours, plain)
 	ours.stop() // sends what is left
 	if spans.Load() == 0 {
 		check(fmt.Errorf("the collector got no span"))
