@@ -4,6 +4,7 @@
 package bounce
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,6 +42,7 @@ type Event struct {
 	Address string
 	Kind    Kind
 	Text    string // as it came; somewhere in it is the proof, if the provider returned it
+	Token   string // that the provider signs in place of the event; empty if the event is signed
 }
 
 // Outcome is what came of an Event.
@@ -51,7 +53,7 @@ const (
 	Applied  Outcome = "applied"  // the recipient is suppressed
 	Repeated Outcome = "repeated" // was so before, by the same event
 	Counted  Outcome = "counted"  // changes nothing
-	Unproven Outcome = "unproven" // is of no email that mailgate sent, or of one of several recipients
+	Unproven Outcome = "unproven" // is of no email that mailgate sent or of one of several recipients, or has the token of another event
 )
 
 // Hook takes the calls of one provider.
@@ -110,6 +112,13 @@ type Receiver struct {
 // Apply suppresses the recipient of an event, if the event says so and is proved. An error is
 // throttle.ErrUnavailable: the event is to be repeated.
 func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, address.Address, error) {
+	if e.Token != "" {
+		sum := sha256.Sum256([]byte(e.Text))
+		first, err := r.note(ctx, "token "+e.Token, sum[:], 2*maxAge.Milliseconds())
+		if err != nil || first != nil && !bytes.Equal(first, sum[:]) {
+			return Unproven, address.Address{}, err
+		}
+	}
 	if e.Kind == Other {
 		return Counted, address.Address{}, nil
 	}
@@ -130,11 +139,11 @@ func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provide
 		name = provider + " " + hex.EncodeToString(sum[:])
 	}
 	name += " " + string(e.Kind)
-	if before, err := r.note(ctx, name, false); err != nil || before {
+	if before, err := r.note(ctx, name, nil, recordLife); err != nil || before != nil {
 		return Repeated, to, err
 	}
 	if _, err = r.Suppressions.Add(ctx, to, reason, provider); err == nil {
-		_, err = r.note(ctx, name, true)
+		_, err = r.note(ctx, name, []byte{1}, recordLife)
 	}
 	return Applied, to, err
 }
@@ -142,13 +151,13 @@ func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provide
 // recordLife is longer than the proof of an event, so that none is ever applied twice.
 const recordLife = proof.Life + 24*60*60*1000
 
-// note reports whether an event was applied before, and records that it is.
-func (r *Receiver) note(ctx context.Context, name string, applied bool) (before bool, err error) {
+// note returns the record of a name, and makes one if there is none.
+func (r *Receiver) note(ctx context.Context, name string, record []byte, life int64) (before []byte, err error) {
 	_, err = r.Records.Update(ctx, name, func(old []byte, now int64) ([]byte, int64) {
-		if before = len(old) > 0; applied {
-			old = []byte{1}
+		if before = bytes.Clone(old); before == nil {
+			old = record
 		}
-		return old, now + recordLife // which a value that stays the same does not get
+		return old, now + life // which a value that stays the same does not get
 	})
 	if err != nil {
 		err = fmt.Errorf("recording a bounce: %w", err)

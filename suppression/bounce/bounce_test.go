@@ -48,7 +48,12 @@ func headers(pairs ...string) func(string) string {
 
 func genuine(t *testing.T, h *bounce.Hook, header func(string) string, body string) bool {
 	t.Helper()
-	ok, err := h.Genuine(header, []byte(body), at)
+	return genuineAt(t, h, header, body, at)
+}
+
+func genuineAt(t *testing.T, h *bounce.Hook, header func(string) string, body string, now time.Time) bool {
+	t.Helper()
+	ok, err := h.Genuine(header, []byte(body), now)
 	must.OK(t, err)
 	return ok
 }
@@ -65,8 +70,10 @@ func TestSendGrid_OwnExample_Genuine(t *testing.T) {
 	const name = "X-Twilio-Email-Event-Webhook-"
 	check := func(what string, want bool, signature, timestamp, body string) {
 		t.Helper()
-		if got := genuine(t, h, headers(name+"Signature", signature, name+"Timestamp", timestamp), body); got != want {
-			t.Errorf("%s: genuine is %t", what, got)
+		for age, fresh := range map[time.Duration]bool{0: true, 24 * time.Hour: true, 72*time.Hour + time.Second: false, -73 * time.Hour: false} {
+			if got := genuineAt(t, h, headers(name+"Signature", signature, name+"Timestamp", timestamp), body, time.Unix(1600112502, 0).Add(age)); got != (want && fresh) {
+				t.Errorf("%s, after %s: genuine is %t", what, age, got)
+			}
 		}
 	}
 	check("as signed", true, sendGridSignature, "1600112502", sendGridBody)
@@ -127,15 +134,54 @@ func TestResend_SignedBySvix_Genuine(t *testing.T) {
 const mailgunKey = "key-0123456789abcdef"
 
 func mailgun(event string) string {
+	return mailgunAt(at, "651869375b9df3c98fc15c4889b102119add1235c38fc92824", event)
+}
+
+func mailgunAt(when time.Time, token, event string) string {
 	mac := hmac.New(sha256.New, []byte(mailgunKey))
-	mac.Write([]byte("1534108637" + "651869375b9df3c98fc15c4889b102119add1235c38fc92824"))
-	return fmt.Sprintf(`{"signature":{"timestamp":"1534108637","token":"651869375b9df3c98fc15c4889b102119add1235c38fc92824","signature":"%x"},"event-data":%s}`, mac.Sum(nil), event)
+	fmt.Fprintf(mac, "%d%s", when.Unix(), token)
+	return fmt.Sprintf(`{"signature":{"timestamp":"%d","token":"%s","signature":"%x"},"event-data":%s}`, when.Unix(), token, mac.Sum(nil), event)
+}
+
+// Mailgun signs a token and not its event: a token that was seen counts for its own event and no other, wherever it
+// begins, and for three days.
+func TestMailgun_SeenToken_ForItsOwnEvent(t *testing.T) {
+	r := newRig(t, true)
+	h := must.Get(bounce.New("mailgun", mailgunKey, nil))(t)
+	report := func(what, body string, want bounce.Outcome, victims ...suppression.Reason) {
+		t.Helper()
+		e := must.Get(h.Read(t.Context(), []byte(body)))(t)[0]
+		outcome, _, err := r.Apply(t.Context(), r.identity, "mailgun", e)
+		must.OK(t, err)
+		if found := must.Get(r.list.Find(r.parse("victim@example.com")))(t); outcome != want || len(found) != len(victims) {
+			t.Errorf("%s: %s, want %s; suppressed: %v", what, outcome, want, found)
+		}
+	}
+	const complaint = `{"event":"complained","recipient":"victim@example.com","message":%s}`
+	seen, forged := fmt.Sprintf(complaint, r.sent("mallory@example.com")), fmt.Sprintf(complaint, r.sent("victim@example.com"))
+	report("delivered", mailgun(`{"event":"delivered","recipient":"mallory@example.com"}`), bounce.Counted)
+	report("a complaint with its token", mailgun(forged), bounce.Unproven)
+	report("without a proof", mailgun(fmt.Sprintf(complaint, "{}")), bounce.Unproven)
+	cut := strings.Replace(mailgun(forged), fmt.Sprintf(`"%d","token":"65`, at.Unix()), fmt.Sprintf(`"%d65","token":"`, at.Unix()), 1)
+	if genuine(t, h, headers(), cut) {
+		t.Error("a token that begins elsewhere is genuine")
+	}
+	report("a token that begins elsewhere", cut, bounce.Unproven)
+	report("the same event again", mailgun(`{"event":"delivered","recipient":"mallory@example.com"}`), bounce.Counted)
+	report("a proof of another", mailgunAt(at, "token-2", seen), bounce.Unproven)
+	report("its own", mailgunAt(at, "token-3", forged), bounce.Applied, suppression.Complaint)
+	report("its own again", mailgunAt(at, "token-3", forged), bounce.Repeated, suppression.Complaint)
+	for age, want := range map[time.Duration]bool{-72 * time.Hour: true, -73 * time.Hour: false, 73 * time.Hour: false} {
+		if genuine(t, h, headers(), mailgunAt(at.Add(age), "token-4", forged)) != want {
+			t.Errorf("signed at %s: genuine is %t", age, !want)
+		}
+	}
 }
 
 func TestSecrets_Wrong_NotGenuine(t *testing.T) {
 	h := must.Get(bounce.New("mailgun", mailgunKey, nil))(t)
 	body := mailgun(`{"event":"failed"}`)
-	if !genuine(t, h, headers(), body) || genuine(t, h, headers(), strings.Replace(body, "1534108637", "1534108638", 1)) || genuine(t, h, headers(), "{}") || genuine(t, h, headers(), "x") {
+	if !genuine(t, h, headers(), body) || genuine(t, h, headers(), strings.Replace(body, "17951", "17952", 1)) || genuine(t, h, headers(), "{}") || genuine(t, h, headers(), "x") {
 		t.Error("Mailgun: a signature by the key counts, and no other")
 	}
 	for name, setting := range map[string]string{"postmark": "user:0123456789abcdef", "brevo": "0123456789abcdef"} {

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,6 +46,15 @@ func each[T any](event func(T) Event) func(context.Context, []byte) ([]Event, er
 	}
 }
 
+// maxAge is how old a signature may be. Mailgun repeats a call for 8 hours and SendGrid for 24, with the first
+// signature for all that they say.
+const maxAge = 3 * 24 * time.Hour
+
+func fresh(seconds string, now time.Time) bool {
+	at, err := strconv.ParseInt(seconds, 10, 64)
+	return err == nil && now.Sub(time.Unix(at, 0)).Abs() <= maxAge
+}
+
 // authorized proves the origin by a header Authorization, in a time that says nothing about it.
 func authorized(want string) func(func(string) string, []byte, time.Time) (bool, error) {
 	wanted := sha256.Sum256([]byte(want))
@@ -70,12 +80,12 @@ func openSendGrid(setting string, _ *http.Client) (Source, error) {
 	}
 	const header = "X-Twilio-Email-Event-Webhook-"
 	return Source{
-		Genuine: func(value func(string) string, body []byte, _ time.Time) (bool, error) {
+		Genuine: func(value func(string) string, body []byte, now time.Time) (bool, error) {
 			signature, _ := base64.StdEncoding.DecodeString(value(header + "Signature"))
 			sum := sha256.New()
 			sum.Write([]byte(value(header + "Timestamp")))
 			sum.Write(body)
-			return ecdsa.VerifyASN1(key, sum.Sum(nil), signature), nil
+			return fresh(value(header+"Timestamp"), now) && ecdsa.VerifyASN1(key, sum.Sum(nil), signature), nil
 		},
 		Read: each(func(e event) Event { return Event{Address: e.Email, Kind: kindOf(kinds, e.Event, e.Type)} }),
 	}, nil
@@ -84,7 +94,15 @@ func openSendGrid(setting string, _ *http.Client) (Source, error) {
 // openMailgun takes the signing key of HTTP webhooks. It signs a token, and not the event.
 func openMailgun(setting string, _ *http.Client) (Source, error) {
 	kinds := map[string]Kind{"failed": Soft, "failed permanent bounce": Hard, "failed permanent suppress-bounce": Hard, "complained": Complaint}
+	type call struct {
+		Signature struct {
+			Timestamp string `json:"timestamp"`
+			Token     string `json:"token"`
+			Signature string `json:"signature"`
+		} `json:"signature"`
+	}
 	type event struct {
+		call
 		Data struct {
 			Event     string `json:"event"`
 			Severity  string `json:"severity"`
@@ -93,24 +111,19 @@ func openMailgun(setting string, _ *http.Client) (Source, error) {
 		} `json:"event-data"`
 	}
 	return Source{
-		Genuine: func(_ func(string) string, body []byte, _ time.Time) (bool, error) {
-			var call struct {
-				Signature struct {
-					Timestamp string `json:"timestamp"`
-					Token     string `json:"token"`
-					Signature string `json:"signature"`
-				} `json:"signature"`
-			}
-			if !unmarshal(body, &call) {
+		Genuine: func(_ func(string) string, body []byte, now time.Time) (bool, error) {
+			var c call
+			if !unmarshal(body, &c) || !fresh(c.Signature.Timestamp, now) {
 				return false, nil
 			}
 			mac := hmac.New(sha256.New, []byte(setting))
-			mac.Write([]byte(call.Signature.Timestamp + call.Signature.Token)) // into a hash, which does not fail
-			shown, _ := hex.DecodeString(call.Signature.Signature)
+			mac.Write([]byte(c.Signature.Timestamp + c.Signature.Token)) // into a hash, which does not fail
+			shown, _ := hex.DecodeString(c.Signature.Signature)
 			return hmac.Equal(shown, mac.Sum(nil)), nil
 		},
 		Read: each(func(e event) Event {
-			return Event{Address: e.Data.Recipient, Kind: kindOf(kinds, e.Data.Event, e.Data.Severity, e.Data.Reason)}
+			token := e.Signature.Timestamp + e.Signature.Token // no separator is signed, so that each may have a part of the other
+			return Event{Address: e.Data.Recipient, Kind: kindOf(kinds, e.Data.Event, e.Data.Severity, e.Data.Reason), Token: token}
 		}),
 	}, nil
 }

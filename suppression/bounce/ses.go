@@ -213,7 +213,7 @@ func (s *sns) read(ctx context.Context, body []byte) ([]Event, error) {
 	}
 	var events []Event
 	for _, one := range all {
-		events = append(events, Event{bare(one.Address), kind, e.Message})
+		events = append(events, Event{Address: bare(one.Address), Kind: kind, Text: e.Message})
 	}
 	return events, nil
 }
