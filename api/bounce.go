@@ -40,6 +40,9 @@ func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 		if err := s.enter(c, r, systems); err != nil {
 			return err
 		}
+		if err := checkEncoding(c); err != nil {
+			return err
+		}
 		events, err := hook.Read(r.ctx, c.Request().Body())
 		if err != nil {
 			return repeat(err)

@@ -94,7 +94,7 @@ func TestBounce_BadInput_EachItsStatus(t *testing.T) {
 		r.report("brevo", brevo, body).is(t, 200, "")
 	}
 	r.report("brevo", brevo, strings.Repeat("x", 1<<20+1)).is(t, 413, "body-too-large")
-	r.request("POST", "/hooks/brevo", http.Header{"Authorization": {brevo}, "Content-Encoding": {"gzip"}}, "x").is(t, 200, "")
+	r.request("POST", "/hooks/brevo", http.Header{"Authorization": {brevo}, "Content-Encoding": {"gzip"}}, "x").is(t, 400, "bad-request")
 	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)
 	sent, _ := r.send("alice@example.com").body["message_id"].(string)
 	_ = r.Store.Close()
