@@ -17,10 +17,10 @@ type mailboxAnswer struct {
 // inspectAnswer is what an operator sees of a mailbox, with its hash to search the log for.
 type inspectAnswer struct {
 	mailboxAnswer
-	Suppressions []suppressed   `json:"suppressions"`
-	Sends        []recordedSend `json:"sends"`
-	Guesses      report.Limits  `json:"guesses"` // at its codes
-	Mailbox      string         `json:"mailbox"`
+	Suppressions []listedSuppression `json:"suppressions"`
+	Sends        []recordedSend      `json:"sends"`
+	Guesses      report.Limits       `json:"guesses"` // at its codes
+	Mailbox      string              `json:"mailbox"`
 }
 
 type recordedSend struct {
@@ -107,11 +107,10 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	suppressions := make([]suppressed, len(found))
-	for i, e := range found {
-		suppressions[i] = *suppressedBy(e)
+	if !decision.Degraded {
+		s.with.Suppressions.Detail(r.ctx, found)
 	}
-	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, suppressions, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, list(found), sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
 	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 

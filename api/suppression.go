@@ -37,7 +37,18 @@ type listedSuppression struct {
 	Email string `json:"email"`
 	suppressed
 	Source string `json:"source"`
-	Since  string `json:"since"`
+	Since  string `json:"since,omitempty"`
+}
+
+func list(entries []suppression.Entry) []listedSuppression {
+	all := make([]listedSuppression, len(entries))
+	for i, e := range entries {
+		all[i] = listedSuppression{e.Address, *suppressedBy(e), e.Source, ""}
+		if e.Since != 0 {
+			all[i].Since = wire.Time(e.Since)
+		}
+	}
+	return all
 }
 
 type suppressBody struct {
@@ -54,11 +65,7 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := suppressionsAnswer{make([]listedSuppression, len(entries)), next}
-	for i, e := range entries {
-		answer.Suppressions[i] = listedSuppression{e.Address, *suppressedBy(e), e.Source, wire.Time(e.Since)}
-	}
-	return answer, nil
+	return suppressionsAnswer{list(entries), next}, nil
 }
 
 // suppress adds an address to the list.

@@ -18,7 +18,7 @@ func TestSuppress_Mailbox_RefusedAndShown(t *testing.T) {
 	r.sent(0)
 	r.do("GET", "/mailboxes/carol@example.com", appKey, "").contains(t, `"suppressed":{"reason":"manual","until":null}`)
 	r.do("POST", "/mailboxes/peek", appKey, `{"email":"carol@example.com"}`).contains(t, `"suppressed":{"reason":"manual","until":null}`)
-	r.do("GET", "/admin/mailboxes/carol@example.com", opsKey, "").contains(t, `"suppressions":[{"reason":"manual","until":null}]`)
+	r.do("GET", "/admin/mailboxes/carol@example.com", opsKey, "").contains(t, `"suppressions":[{"email":"carol@example.com","reason":"manual","until":null,"source":"ticket 4711","since":"2026-11-20T12:00:00.000Z"}]`)
 	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[{"email":"carol@example.com","reason":"manual","until":null,"source":"ticket 4711","since":"2026-11-20T12:00:00.000Z"}]}`)
 	r.do("GET", "/metrics", "", "").contains(t, `mailgate_suppressed_sends_total{reason="manual"} 1`, `mailgate_suppressions{reason="manual"} 1`, `mailgate_suppressions{reason="complaint"} 0`)
 

@@ -143,6 +143,23 @@ func (l *List) Find(to address.Address) (found []Entry, err error) {
 	return found, nil
 }
 
+// Detail adds Source and Since to entries that Find returned. While their home is away they stay empty.
+func (l *List) Detail(ctx context.Context, found []Entry) {
+	for i, e := range found {
+		name := field(e.Address, e.Reason)
+		var value []byte
+		var err error
+		if l.o.Redis != nil {
+			value, err = l.o.Redis.HGet(ctx, l.key, name).Bytes()
+		} else {
+			value, err = l.o.Table.Get(ctx, name)
+		}
+		if kept, damaged := parse(name, string(value)); err == nil && damaged == nil && kept.Until != ended {
+			found[i] = kept
+		}
+	}
+}
+
 // Counts returns how many entries there are for each reason. Some may have ended within the last hour.
 func (l *List) Counts() map[Reason]int { return l.current.Load().counts() }
 

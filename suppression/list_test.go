@@ -94,6 +94,19 @@ func (n *node) all() (entries []suppression.Entry) {
 	}
 }
 
+// detail returns the sources of what an address is suppressed for.
+func (n *node) detail(text string) (sources []string) {
+	n.t.Helper()
+	found := must.Get(n.Find(of(n.t, text)))(n.t)
+	n.Detail(n.t.Context(), found)
+	for _, e := range found {
+		if sources = append(sources, e.Source); (e.Since == 0) != (e.Source == "") || e.Address == "" {
+			n.t.Errorf("an entry is %v", e)
+		}
+	}
+	return sources
+}
+
 // homes runs a test on each home.
 func homes(t *testing.T, test func(t *testing.T, open func() *node)) {
 	t.Run("Disk", func(t *testing.T) {
@@ -118,6 +131,9 @@ func TestFind_EachReason_CoversWhatItSays(t *testing.T) {
 		n.add("victim@example.com", suppression.Complaint)
 		n.expect("v.ictim@example.com")
 		n.expect("VICTIM+other@example.com", suppression.Complaint, suppression.NotMe)
+		if got := n.detail("victim+other@example.com"); !slices.Equal(got, []string{"a test", "a test"}) {
+			t.Errorf("the sources are %q", got)
+		}
 		n.expect("victim+typo@example.com", suppression.Complaint, suppression.HardBounce, suppression.NotMe)
 		if got := n.Counts(); got[suppression.Complaint] != 1 || got[suppression.Manual] != 0 || got[suppression.HardBounce] != 1 {
 			t.Errorf("the list counts %v", got)

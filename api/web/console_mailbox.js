@@ -174,11 +174,16 @@ function show(body) {
   at("found").hidden = false;
   writeAddress(at("found-title"), body.email);
   at("found-tried").textContent = "";
-  at("found-suppressed").textContent = (body.suppressions ?? []).map(({ reason, until }) => `Gets no email: ${reason}, until ${until ? moment(Date.parse(until)) : "removed"}.`).join(" ");
+  at("found-suppressed").textContent = (body.suppressions ?? []).map(whySuppressed).join(" ");
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("ask-reset"));
   draw();
+}
+
+function whySuppressed({ reason, until, since, source }) {
+  const began = since ? ` since ${moment(Date.parse(since))}` : "";
+  return `Gets no email: ${reason}${began}, until ${until ? moment(Date.parse(until)) : "removed"}.${source ? ` Source: ${source}.` : ""}`;
 }
 
 // draw shows the mailbox as time passes.

@@ -43,7 +43,8 @@ func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
 	v.isTrue(`document.getElementById("suppressions").rows.length === 504 && document.getElementById("show-suppressions").hidden`)
 	v.is(`[...document.getElementById("suppressions").rows].some((row) => row.textContent.includes("bob@"))`, "false")
 	v.looksUp("Alice+y@example.com")
-	v.reads("found-suppressed", "Gets no email: manual, until removed.")
+	v.reads("found-suppressed", "Gets no email: manual since ")
+	v.reads("found-suppressed", ", until removed. Source: ticket 4711.")
 	v.click("#sign-out")
 	v.is(`document.getElementById("suppressions").textContent + document.getElementById("suppress-done").textContent`, "")
 }

@@ -972,14 +972,19 @@ export interface components {
             /** @description Where it came from, in up to 256 bytes. */
             source?: string;
         };
+        Suppression: components["schemas"]["Suppressed"] & {
+            /** @description The mailbox, or of a hard bounce the address. */
+            email: string;
+            /** @description Where it came from; empty in the answer about a mailbox while Redis is away. */
+            source: string;
+            /**
+             * Format: date-time
+             * @description Left out in the answer about a mailbox while Redis is away.
+             */
+            since?: string;
+        };
         Suppressions: {
-            suppressions: (components["schemas"]["Suppressed"] & {
-                /** @description The mailbox, or of a hard bounce the address. */
-                email: string;
-                source: string;
-                /** Format: date-time */
-                since: string;
-            })[];
+            suppressions: components["schemas"]["Suppression"][];
             /** @description `after` of the next part; left out at the end. */
             next?: string;
         };
@@ -987,7 +992,7 @@ export interface components {
             email: string;
             /** @description The rule that denies it email, whatever its limits are. */
             denied?: string;
-            suppressions: components["schemas"]["Suppressed"][];
+            suppressions: components["schemas"]["Suppression"][];
             mailbox: components["schemas"]["Logged"];
             sends: {
                 id: components["schemas"]["Id"];

@@ -131,11 +131,8 @@ type adminAnswer struct {
 	Degraded                      bool
 	Cleared                       int
 	Limits, Guesses               []limit
-	Suppressions                  []struct {
-		Reason string
-		Until  *time.Time
-	}
-	Sends []struct {
+	Suppressions                  []listed
+	Sends                         []struct {
 		ID string
 		At time.Time
 	}
@@ -174,11 +171,7 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(head, "denied\tby the rule %s\n", a.Denied)
 	}
 	for _, s := range a.Suppressions {
-		until := ""
-		if s.Until != nil {
-			until = " until " + s.Until.Format(time.RFC3339)
-		}
-		fmt.Fprintf(head, "suppressed\t%s%s\n", s.Reason, until)
+		fmt.Fprintf(head, "suppressed\t%s%s%s%s\n", s.Reason, after(" until ", s.until()), after(" since ", s.Since), after(" from ", s.Source))
 	}
 	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")
@@ -196,6 +189,14 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(&text, "%s  %s\n", send.At.Format(time.RFC3339), send.ID)
 	}
 	return text.String()
+}
+
+// after returns a word and the text behind it, or nothing if there is none.
+func after(word, text string) string {
+	if text == "" {
+		return ""
+	}
+	return word + text
 }
 
 func writeLimits(to *strings.Builder, title string, limits []limit) {

@@ -33,28 +33,31 @@ func (suppressCommand) Help() string {
 	mailgate suppress alice@example.com --source "ticket 4711"
 	mailgate suppress --import bounces.csv
 
---import reads what mailgate suppressions --csv prints, and what SES, SendGrid and Mailgun export. Rows that are no address are counted and left out.` + whichServer
+--import reads what mailgate suppressions --csv prints, and what SES, SendGrid and Mailgun export. Rows without a valid address are counted and left out; so are those of a list with a column status, such as SendGrid's bounces and blocks, whose status is not that of an unknown address, unless you give --reason. A file with a mistake changes nothing.` + whichServer
 }
 
 // suppressed is the outcome of the commands that change the list.
 type suppressed struct {
 	Changed int `json:"changed"`
-	Invalid int `json:"invalid"` // rows that are no address
+	Invalid int `json:"invalid"` // rows that were left out
 }
 
 func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if (s.Email == "") == (s.Import == "") {
 		return &config.Error{Problem: "expected an email address or --import"}
 	}
-	var done suppressed
-	var err error
+	rows, done, err := []suppressRow{{s.Email, s.Reason}}, suppressed{}, error(nil)
 	if s.Import != "" {
-		done, err = s.importFile(ctx, c)
-	} else {
-		err, done.Changed = changeSuppression(ctx, c, http.MethodPut, s.Email, suppressBody{s.Reason, s.Source}), 1
+		if rows, done.Invalid, err = s.readFile(); err != nil {
+			return err
+		}
+		s.Source = cmp.Or(s.Source, filepath.Base(s.Import))
 	}
-	if err != nil {
-		return err
+	for _, row := range rows {
+		if err := changeSuppression(ctx, c, http.MethodPut, row.email, suppressBody{row.reason, s.Source}); err != nil {
+			return fmt.Errorf("after %d of %d were suppressed: %w", done.Changed, len(rows), err)
+		}
+		done.Changed++
 	}
 	return done.print(to, s.JSON, "suppressed")
 }
@@ -74,7 +77,7 @@ func (s suppressed) print(to streams, asJSON bool, what string) (err error) {
 	case asJSON:
 		err = json.NewEncoder(to.out).Encode(s)
 	case s.Invalid > 0:
-		_, err = fmt.Fprintf(to.out, "%s: %d; rows without a valid address: %d\n", what, s.Changed, s.Invalid)
+		_, err = fmt.Fprintf(to.out, "%s: %d; rows left out: %d\n", what, s.Changed, s.Invalid)
 	default:
 		_, err = fmt.Fprintf(to.out, "%s: %d\n", what, s.Changed)
 	}
@@ -91,38 +94,46 @@ func (unsuppressCommand) Help() string {
 }
 
 func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
+	about, err := ask(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), requestPatience)
+	if err != nil {
+		return err
+	}
+	var before adminAnswer
+	if err := json.Unmarshal(about, &before); err != nil {
+		return fmt.Errorf("the answer is not mailgate's: %w", err)
+	}
+	// Also what is not on the list at this node may have come onto it at another.
 	if err := changeSuppression(ctx, c, http.MethodDelete, u.Email, nil); err != nil {
 		return err
 	}
-	return suppressed{Changed: 1}.print(to, u.JSON, "not suppressed any more")
+	if len(before.Suppressions) == 0 && !u.JSON {
+		_, err = fmt.Fprintln(to.out, "was not suppressed")
+		return err
+	}
+	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "not suppressed any more")
 }
 
-// importFile suppresses the addresses of a CSV file.
-func (s suppressCommand) importFile(ctx context.Context, c *config.Config) (done suppressed, err error) {
-	var in io.Reader = os.Stdin
+// suppressRow is a row of a file.
+type suppressRow struct{ email, reason string }
+
+// readFile reads the rows of a CSV file, and counts those to be left out. A file with a mistake has none.
+func (s suppressCommand) readFile() (rows []suppressRow, leftOut int, err error) {
+	in := os.Stdin
 	if s.Import != "-" {
-		file, err := os.Open(s.Import)
-		if err != nil {
-			return done, fmt.Errorf("reading the addresses: %w", err)
+		if in, err = os.Open(s.Import); err != nil {
+			return nil, 0, fmt.Errorf("reading the addresses: %w", err)
 		}
-		defer file.Close()
-		in = file
+		defer in.Close()
 	}
-	rows := csv.NewReader(in)
-	rows.FieldsPerRecord, rows.LazyQuotes, rows.TrimLeadingSpace = -1, true, true
+	file := csv.NewReader(in)
+	file.FieldsPerRecord, file.TrimLeadingSpace = -1, true
+	cells, err := file.ReadAll()
+	if err != nil {
+		return nil, 0, &config.Error{Problem: "the file is not CSV: " + err.Error()}
+	}
 	var columns suppressionColumns
-	for line := 1; ; line++ {
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			if done.Changed == 0 && done.Invalid > 0 {
-				return done, &config.Error{Problem: "no row has a valid address: the file must be CSV with commas, in UTF-8"}
-			}
-			return done, nil
-		}
-		if err != nil {
-			return done, fmt.Errorf("row %d: %w", line, err)
-		}
-		if line == 1 {
+	for i, row := range cells {
+		if i == 0 {
 			var headed bool
 			if columns, headed = readColumns(row); headed {
 				continue
@@ -130,38 +141,40 @@ func (s suppressCommand) importFile(ctx context.Context, c *config.Config) (done
 		}
 		email, reason := columns.of(row)
 		reason = cmp.Or(reason, s.Reason)
-		if _, err := address.Parse(email, address.Identity{}); err != nil {
-			done.Invalid++
-			continue
+		switch _, err := address.Parse(email, address.Identity{}); {
+		case err != nil, reason == "" && columns.status >= 0:
+			leftOut++
+		case reason == "":
+			return nil, 0, &config.Error{Problem: fmt.Sprintf("row %d does not say why it is: add --reason", i+1)}
+		default:
+			rows = append(rows, suppressRow{email, reason})
 		}
-		if reason == "" {
-			return done, &config.Error{Problem: fmt.Sprintf("row %d, after %d were suppressed, does not say why it is: add --reason", line, done.Changed)}
-		}
-		if err := changeSuppression(ctx, c, http.MethodPut, email, suppressBody{reason, cmp.Or(s.Source, filepath.Base(s.Import))}); err != nil {
-			return done, fmt.Errorf("row %d, after %d were suppressed: %w", line, done.Changed, err)
-		}
-		done.Changed++
 	}
+	if len(rows) == 0 && leftOut > 0 && columns.status < 0 {
+		return nil, 0, &config.Error{Problem: "no row has a valid address: the file must be CSV with commas, in UTF-8"}
+	}
+	return rows, leftOut, nil
 }
 
 // suppressionColumns say where a file has what.
 type suppressionColumns struct {
-	email, reason int    // -1: nowhere
-	all           string // the reason of all rows, or ""
+	email, reason, status int    // -1: nowhere
+	all                   string // the reason of all rows, or ""
 }
 
-// readColumns reads the first row, and reports whether it has the names of columns. The list of bounces of a
-// provider is told by its columns, and a list of complaints by the address that they came from.
+// readColumns reads the first row, and reports whether it has the names of columns; without them an address comes
+// first. Mailgun's list of bounces is told by its columns, and a list of complaints by the address that they came
+// from.
 func readColumns(row []string) (c suppressionColumns, headed bool) {
 	row[0] = strings.TrimPrefix(row[0], "\ufeff")
-	if i := slices.IndexFunc(row, func(cell string) bool { return strings.Contains(cell, "@") }); i >= 0 {
-		return suppressionColumns{email: i, reason: i + 1}, false
+	if strings.Contains(row[0], "@") {
+		return suppressionColumns{email: 0, reason: 1, status: -1}, false
 	}
 	named := func(names ...string) int {
 		return slices.IndexFunc(row, func(cell string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(cell))) })
 	}
-	c = suppressionColumns{email: named("email", "address", "email address", "emailaddress", "recipient"), reason: named("reason", "suppression reason")}
-	if named("code", "error", "status") >= 0 {
+	c = suppressionColumns{email: named("email", "address", "email address", "emailaddress", "recipient"), reason: named("reason", "suppression reason"), status: named("status")}
+	if named("code", "error") >= 0 {
 		c.all = "hard-bounce"
 	} else if named("ip") >= 0 {
 		c.all = "complaint"
@@ -172,6 +185,9 @@ func readColumns(row []string) (c suppressionColumns, headed bool) {
 // reasonWords are what a file calls the reasons.
 var reasonWords = map[string]string{"bounce": "hard-bounce", "hard-bounce": "hard-bounce", "complaint": "complaint", "manual": "manual", "not-me": "not-me"}
 
+// unknownStatuses say that there is no such address. SendGrid's blocks have the columns of its bounces, and other ones.
+var unknownStatuses = []string{"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"}
+
 // of returns the address of a row, and the reason if it is known. The reason of some providers is a sentence.
 func (c suppressionColumns) of(row []string) (email, reason string) {
 	cell := func(i int) string {
@@ -179,6 +195,9 @@ func (c suppressionColumns) of(row []string) (email, reason string) {
 			return ""
 		}
 		return strings.TrimSpace(row[i])
+	}
+	if slices.Contains(unknownStatuses, cell(c.status)) {
+		c.all = "hard-bounce"
 	}
 	return active(cell(c.email)), cmp.Or(reasonWords[strings.ToLower(cell(c.reason))], c.all)
 }
@@ -219,6 +238,13 @@ type listed struct {
 	Since  string  `json:"since"`
 }
 
+func (e listed) until() string {
+	if e.Until == nil {
+		return ""
+	}
+	return *e.Until
+}
+
 func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	write, flush := s.writer(to.out)
 	for after := ""; ; {
@@ -246,13 +272,7 @@ func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to strea
 
 // writer returns what prints an entry, and what ends the list.
 func (s suppressionsCommand) writer(out io.Writer) (write func(listed) error, flush func() error) {
-	cells := func(e listed) []string {
-		until := ""
-		if e.Until != nil {
-			until = *e.Until
-		}
-		return []string{e.Email, e.Reason, until, e.Since, e.Source}
-	}
+	cells := func(e listed) []string { return []string{e.Email, e.Reason, e.until(), e.Since, e.Source} }
 	head := []string{"email", "reason", "until", "since", "source"}
 	if s.JSON {
 		encoder := json.NewEncoder(out)

@@ -92,12 +92,14 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory))
 	environ := operatorOf(server.URL)
 	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "Alice+x@example.com", "--source", "ticket, 4711")
-	does(t, environ, exitOK, "suppressed  manual\n", "show", "alice@example.com")
+	does(t, environ, exitOK, " from ticket, 4711\n", "show", "alice@example.com")
 	does(t, environ, exitOK, "alice@example.com  manual", "suppressions")
 	does(t, environ, exitOK, `{"email":"alice@example.com","reason":"manual","until":null,"source":"ticket, 4711","since":"20`, "suppressions", "--json")
 	table := does(t, environ, exitOK, "email,reason,until,since,source\nalice@example.com,manual,,20", "suppressions", "--csv")
 	does(t, environ, exitOK, `{"changed":1,"invalid":0}`, "unsuppress", "--json", "alice@example.com")
 	does(t, environ, exitOK, "EMAIL  REASON", "suppressions")
+	does(t, environ, exitOK, `{"changed":0,"invalid":0}`, "unsuppress", "--json", "alice@example.com")
+	does(t, environ, exitOK, "was not suppressed\n", "unsuppress", "alice@example.com")
 
 	dir := t.TempDir()
 	for name, file := range map[string]struct{ text, reason string }{
@@ -110,9 +112,32 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		servertest.Write(t, path, file.text+"no address,,,\n")
-		does(t, environ, exitOK, "suppressed: 1; rows without a valid address: 1\n", "suppress", "--import", path)
+		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", path)
 		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
 		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
+	}
+	// SendGrid's bounces and its blocks have the same columns: only what its status calls unknown is a hard bounce.
+	blocks, blocked := filepath.Join(dir, "blocks"), "status,reason,email,created\n5.7.1,\"550 5.7.1 spam, \"\"no\"\"\",b@example.com,1\n5.1.1,x,a@example.com,1\n550,x,c@example.com,1\n,x,d@example.com,1\n"
+	servertest.Write(t, blocks, blocked)
+	does(t, environ, exitOK, "suppressed: 1; rows left out: 3\n", "suppress", "--import", blocks)
+	does(t, environ, exitOK, "a@example.com  hard-bounce", "suppressions")
+	does(t, environ, exitOK, "suppressed: 4\n", "suppress", "--import", blocks, "--reason", "manual")
+	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com", "d@example.com"} {
+		does(t, environ, exitOK, "", "unsuppress", email)
+	}
+	// A mistake in the file is found before anything is suppressed.
+	for text, want := range map[string]string{
+		"email,reason\na@example.com,BOUNCE\nb@example.com,\"open\nc@example.com,BOUNCE\n":   "record on line 3",
+		"email,reason\na@example.com,BOUNCE\nb@example.com,b\"are\nc@example.com,BOUNCE\n":   "line 3, column 16",
+		"email,reason\na@example.com,BOUNCE\nb@example.com,\nc@example.com,BOUNCE\n":         "row 3 does not say why",
+		"\"smtp; 550 user@example.com unknown\",a@example.com\n5.1.1,user@example.com\n":     "no row has a valid address",
+		"550,smtp; 550 user@example.com,a@example.com\n550,user@example.com,a@example.com\n": "no row has a valid address",
+	} {
+		servertest.Write(t, blocks, text)
+		does(t, environ, exitMisusage, want, "suppress", "--import", blocks)
+	}
+	if list := does(t, environ, exitOK, "EMAIL  REASON", "suppressions"); strings.Contains(list, "@") {
+		t.Errorf("a file with a mistake suppresses %s", list)
 	}
 	semicolons := filepath.Join(dir, "semicolons")
 	servertest.Write(t, semicolons, "email;reason\nalice@example.com;BOUNCE\n")
@@ -144,7 +169,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	}
 	complaints := filepath.Join(dir, "complaints")
 	servertest.Write(t, complaints, "address,created_at\nalice@example.com,x\n")
-	does(t, environ, exitMisusage, "row 2, after 0 were suppressed, does not say why", "suppress", "--import", complaints)
+	does(t, environ, exitMisusage, "row 2 does not say why", "suppress", "--import", complaints)
 	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "--import", complaints, "--reason", "complaint")
 	does(t, environ, exitMisusage, "expected an email address or --import", "suppress")
 	does(t, environ, exitFailure, "422", "suppress", "alice")
