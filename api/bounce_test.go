@@ -95,6 +95,7 @@ func TestBounce_BadInput_EachItsStatus(t *testing.T) {
 	}
 	r.report("brevo", brevo, strings.Repeat("x", 1<<20+1)).is(t, 413, "body-too-large")
 	r.request("POST", "/hooks/brevo", http.Header{"Authorization": {brevo}, "Content-Encoding": {"gzip"}}, "x").is(t, 400, "bad-request")
+	r.do("GET", "/metrics", "", "").contains(t, `mailgate_bounces_total{kind="other",outcome="counted",provider="brevo"} 7`, `mailgate_bounces_total{kind="complaint",outcome="unproven",provider="brevo"} 2`)
 	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)
 	sent, _ := r.send("alice@example.com").body["message_id"].(string)
 	_ = r.Store.Close()

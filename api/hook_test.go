@@ -174,6 +174,11 @@ func TestHookLogto_SentAndRefused_InItsTerms(t *testing.T) {
 	if mail := r.Mails("bar@example.com"); len(mail) != 1 || !strings.Contains(mail[0], "Accept your invitation – Acme") || !strings.Contains(mail[0], "https://app.example/join?a=1&b=2") {
 		t.Errorf("%+v", mail)
 	}
+	r.do("PUT", "/admin/suppressions/held@example.com", opsKey, `{"reason":"complaint"}`).is(t, 204, "")
+	if got := r.logto(strings.Replace(signIn, "foo@", "held@", 1)); got.status != 422 || got.text != "This address does not accept the email." {
+		t.Errorf("%d %s", got.status, got.text)
+	}
+	r.charged("held@example.com", 0)
 	r.keys.closed.Store(true) // which a call of Logto does not need
 	if got := r.logto(strings.Replace(signIn, "foo@", "baz@", 1)); got.status != 200 {
 		t.Errorf("%d %s", got.status, got.text)
@@ -205,6 +210,10 @@ func TestHookSupabase_EmailChange_NewAddressRefused_CurrentIsNotCharged(t *testi
 	r := newRig(t, setup{options: hooksOn(t), relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "new.example"}})
 	if got := r.supabase("email_change"); got.text != `{"error":{"http_code":422,"message":"This address does not accept the email."}}` {
 		t.Error(got.text)
+	}
+	r.do("PUT", "/admin/suppressions/alice@held.example", opsKey, "").is(t, 204, "")
+	if got := r.supabase("email_change", "alice@new.example", "alice@held.example"); got.text != `{"error":{"http_code":422,"message":"This address does not accept the email."}}` {
+		t.Errorf("to a suppressed address: %s", got.text)
 	}
 	if got := r.supabase("email_change", "alice@new.example", "alice@other.example"); got.text != "{}" {
 		t.Errorf("the corrected change: %s", got.text)

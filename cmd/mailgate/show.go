@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -171,7 +172,7 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(head, "denied\tby the rule %s\n", a.Denied)
 	}
 	for _, s := range a.Suppressions {
-		fmt.Fprintf(head, "suppressed\t%s%s%s%s\n", s.Reason, after(" until ", s.until()), after(" since ", s.Since), after(" from ", s.Source))
+		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.until(), "removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))
 	}
 	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")
@@ -189,14 +190,6 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(&text, "%s  %s\n", send.At.Format(time.RFC3339), send.ID)
 	}
 	return text.String()
-}
-
-// after returns a word and the text behind it, or nothing if there is none.
-func after(word, text string) string {
-	if text == "" {
-		return ""
-	}
-	return word + text
 }
 
 func writeLimits(to *strings.Builder, title string, limits []limit) {

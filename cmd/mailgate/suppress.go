@@ -72,15 +72,14 @@ func changeSuppression(ctx context.Context, c *config.Config, method, email stri
 	return err
 }
 
-func (s suppressed) print(to streams, asJSON bool, what string) (err error) {
-	switch {
-	case asJSON:
-		err = json.NewEncoder(to.out).Encode(s)
-	case s.Invalid > 0:
-		_, err = fmt.Fprintf(to.out, "%s: %d; rows left out: %d\n", what, s.Changed, s.Invalid)
-	default:
-		_, err = fmt.Fprintf(to.out, "%s: %d\n", what, s.Changed)
+func (s suppressed) print(to streams, asJSON bool, what string) error {
+	if asJSON {
+		return json.NewEncoder(to.out).Encode(s)
 	}
+	if what = fmt.Sprintf("%s: %d", what, s.Changed); s.Invalid > 0 {
+		what += fmt.Sprintf("; rows left out: %d", s.Invalid)
+	}
+	_, err := fmt.Fprintln(to.out, what)
 	return err
 }
 
@@ -106,11 +105,7 @@ func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams
 	if err := changeSuppression(ctx, c, http.MethodDelete, u.Email, nil); err != nil {
 		return err
 	}
-	if len(before.Suppressions) == 0 && !u.JSON {
-		_, err = fmt.Fprintln(to.out, "was not suppressed")
-		return err
-	}
-	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "not suppressed any more")
+	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "removed from the list")
 }
 
 // suppressRow is a row of a file.

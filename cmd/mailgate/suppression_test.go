@@ -92,14 +92,14 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory))
 	environ := operatorOf(server.URL)
 	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "Alice+x@example.com", "--source", "ticket, 4711")
-	does(t, environ, exitOK, " from ticket, 4711\n", "show", "alice@example.com")
+	does(t, environ, exitOK, ", source ticket, 4711\n", "show", "alice@example.com")
 	does(t, environ, exitOK, "alice@example.com  manual", "suppressions")
 	does(t, environ, exitOK, `{"email":"alice@example.com","reason":"manual","until":null,"source":"ticket, 4711","since":"20`, "suppressions", "--json")
 	table := does(t, environ, exitOK, "email,reason,until,since,source\nalice@example.com,manual,,20", "suppressions", "--csv")
 	does(t, environ, exitOK, `{"changed":1,"invalid":0}`, "unsuppress", "--json", "alice@example.com")
 	does(t, environ, exitOK, "EMAIL  REASON", "suppressions")
 	does(t, environ, exitOK, `{"changed":0,"invalid":0}`, "unsuppress", "--json", "alice@example.com")
-	does(t, environ, exitOK, "was not suppressed\n", "unsuppress", "alice@example.com")
+	does(t, environ, exitOK, "removed from the list: 0\n", "unsuppress", "alice@example.com")
 
 	dir := t.TempDir()
 	for name, file := range map[string]struct{ text, reason string }{

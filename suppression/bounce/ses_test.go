@@ -229,6 +229,24 @@ func TestSES_OtherTopicsAndCertificates_RefusedUnasked(t *testing.T) {
 	}
 }
 
+// A certificate has 64 KiB at most.
+func TestSES_HugeCertificate_NotRead(t *testing.T) {
+	t.Parallel()
+	a := newAmazon(t)
+	whole := a.files[certPath]
+	a.files[certPath] = func(w http.ResponseWriter) {
+		_, _ = w.Write(bytes.Repeat([]byte("\n"), 64<<10))
+		whole(w)
+	}
+	servertest.Eventually(t, "the second request", func() bool {
+		ok, err := a.Genuine(headers(), a.message("2", nil), at)
+		if ok || !errors.Is(err, bounce.ErrLater) {
+			t.Fatalf("genuine is %t, %v", ok, err)
+		}
+		return len(a.requests()) > 1 // the first was given up
+	})
+}
+
 // message2 is a message that names a certificate, without the time to sign it.
 func (a *amazon) message2(at string) []byte {
 	return must.Get(json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": "x", "SignatureVersion": "2", "SigningCertURL": at, "Signature": "x"}))(a.t)
