@@ -132,7 +132,7 @@ func TestBounce_LargeBodies_FewAtOnce(t *testing.T) {
 // A call whose origin is not known yet is to be repeated, and is no failure of the records.
 func TestBounce_CertificateUnknown_Repeated(t *testing.T) {
 	r := newRig(t, setup{options: bouncesOn(t)})
-	got := r.report("ses", "", `{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:123456789012:bounces","SigningCertURL":"https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-9c6465fa7f48f5cacd23014631ec1136.pem"}`)
+	got := r.report("ses", "", `{"Type":"Notification","Timestamp":"2026-11-20T12:00:00.000Z","TopicArn":"arn:aws:sns:eu-west-1:123456789012:bounces","SigningCertURL":"https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-9c6465fa7f48f5cacd23014631ec1136.pem"}`)
 	got.is(t, 503, "busy")
 	if got.header.Get("Retry-After") == "" {
 		t.Error("there is no Retry-After")

@@ -46,7 +46,7 @@ func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	if (s.Email == "") == (s.Import == "") {
 		return &config.Error{Problem: "expected an email address or --import"}
 	}
-	rows, done, err := []suppressRow{{s.Email, s.Reason}}, suppressed{}, error(nil)
+	rows, done, err := []listed{{Email: s.Email, Reason: s.Reason}}, suppressed{}, error(nil)
 	if s.Import != "" {
 		if rows, done.Invalid, err = s.readFile(); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) 
 		s.Source = cmp.Or(s.Source, filepath.Base(s.Import))
 	}
 	for _, row := range rows {
-		if err := changeSuppression(ctx, c, http.MethodPut, row.email, suppressBody{row.reason, s.Source}); err != nil {
+		if err := changeSuppression(ctx, c, http.MethodPut, row.Email, suppressBody{row.Reason, s.Source}); err != nil {
 			return fmt.Errorf("after %d of %d were suppressed: %w", done.Changed, len(rows), err)
 		}
 		done.Changed++
@@ -69,6 +69,14 @@ type suppressBody struct {
 
 func changeSuppression(ctx context.Context, c *config.Config, method, email string, body any) error {
 	_, err := ask(ctx, operatorRequest(c, method, "/admin/suppressions/"+url.PathEscape(email), body), requestPatience)
+	return err
+}
+
+func look(ctx context.Context, c *config.Config, path string, into any) error {
+	body, err := ask(ctx, operatorRequest(c, http.MethodGet, path, nil), requestPatience)
+	if err == nil && json.Unmarshal(body, into) != nil {
+		err = errors.New("the answer is not mailgate's")
+	}
 	return err
 }
 
@@ -93,13 +101,9 @@ func (unsuppressCommand) Help() string {
 }
 
 func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
-	about, err := ask(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), requestPatience)
-	if err != nil {
-		return err
-	}
 	var before adminAnswer
-	if err := json.Unmarshal(about, &before); err != nil {
-		return fmt.Errorf("the answer is not mailgate's: %w", err)
+	if err := look(ctx, c, "/admin/mailboxes/"+url.PathEscape(u.Email), &before); err != nil {
+		return err
 	}
 	// Also what is not on the list at this node may have come onto it at another.
 	if err := changeSuppression(ctx, c, http.MethodDelete, u.Email, nil); err != nil {
@@ -108,11 +112,8 @@ func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams
 	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "removed from the list")
 }
 
-// suppressRow is a row of a file.
-type suppressRow struct{ email, reason string }
-
 // readFile reads the rows of a CSV file, and counts those to be left out. A file with a mistake has none.
-func (s suppressCommand) readFile() (rows []suppressRow, leftOut int, err error) {
+func (s suppressCommand) readFile() (rows []listed, leftOut int, err error) {
 	in := os.Stdin
 	if s.Import != "-" {
 		if in, err = os.Open(s.Import); err != nil {
@@ -142,7 +143,7 @@ func (s suppressCommand) readFile() (rows []suppressRow, leftOut int, err error)
 		case reason == "":
 			return nil, 0, &config.Error{Problem: fmt.Sprintf("row %d does not say why it is: add --reason", i+1)}
 		default:
-			rows = append(rows, suppressRow{email, reason})
+			rows = append(rows, listed{Email: email, Reason: reason})
 		}
 	}
 	if len(rows) == 0 && leftOut > 0 && columns.status < 0 {
@@ -243,16 +244,12 @@ func (e listed) until() string {
 func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	write, flush := s.writer(to.out)
 	for after := ""; ; {
-		body, err := ask(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), requestPatience)
-		if err != nil {
-			return err
-		}
 		var page struct {
 			Suppressions []listed
 			Next         string
 		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			return fmt.Errorf("the answer is not mailgate's: %w", err)
+		if err := look(ctx, c, "/admin/suppressions?after="+url.QueryEscape(after), &page); err != nil {
+			return err
 		}
 		for _, e := range page.Suppressions {
 			if err := write(e); err != nil {
@@ -267,18 +264,18 @@ func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to strea
 
 // writer returns what prints an entry, and what ends the list.
 func (s suppressionsCommand) writer(out io.Writer) (write func(listed) error, flush func() error) {
-	cells := func(e listed) []string { return []string{e.Email, e.Reason, e.until(), e.Since, e.Source} }
-	head := []string{"email", "reason", "until", "since", "source"}
 	if s.JSON {
 		encoder := json.NewEncoder(out)
 		return func(e listed) error { return encoder.Encode(e) }, func() error { return nil }
 	}
+	head := []string{"email", "reason", "until", "since", "source"}
+	cells := func(e listed) []string { return []string{e.Email, e.Reason, e.until(), e.Since, e.Source} }
 	if s.CSV {
 		file := csv.NewWriter(out)
-		err := file.Write(head)
+		_ = file.Write(head) // Error has what fails
 		return func(e listed) error {
 				e.Email, e.Source = inert(e.Email), inert(e.Source)
-				return errors.Join(err, file.Write(cells(e)))
+				return file.Write(cells(e))
 			}, func() error {
 				file.Flush()
 				return file.Error()

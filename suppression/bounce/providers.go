@@ -46,8 +46,8 @@ func each[T any](event func(T) Event) func(context.Context, []byte) ([]Event, er
 	}
 }
 
-// maxAge is how old a signature may be. Mailgun repeats a call for 8 hours and SendGrid for 24, with the first
-// signature for all that they say.
+// maxAge is how old a signature may be. Amazon SNS repeats a call for an hour, Mailgun for 8 and SendGrid for 24, with
+// the first signature for all that they say.
 const maxAge = 3 * 24 * time.Hour
 
 func fresh(seconds string, now time.Time) bool {

@@ -102,8 +102,9 @@ func (s *sns) genuine(_ func(string) string, body []byte, now time.Time) (bool, 
 	if !unmarshal(body, &e) || !slices.Contains(s.topics, e.TopicArn) {
 		return false, nil
 	}
+	sent, _ := time.Parse(time.RFC3339, e.Timestamp)
 	at, ok := e.atSNS(e.SigningCertURL)
-	if !ok || !certPath.MatchString(at.Path) || at.RawQuery != "" {
+	if !ok || now.Sub(sent).Abs() > maxAge || !certPath.MatchString(at.Path) || at.RawQuery != "" {
 		return false, nil
 	}
 	certificate, err := s.certificate(at.String())

@@ -150,6 +150,9 @@ func TestSES_BothVersions_GenuineOnceFetched(t *testing.T) {
 		"version 2":         {a.message("2", nil), true},
 		"without a subject": {a.message("2", func(m map[string]string) { delete(m, "Subject") }), true},
 		"the other version": {bytes.Replace(a.message("1", nil), []byte(`"SignatureVersion":"1"`), []byte(`"SignatureVersion":"2"`), 1), false},
+		"three days old":    {a.message("2", func(m map[string]string) { m["Timestamp"] = "2026-11-17T12:00:00.000Z" }), true},
+		"older":             {a.message("2", func(m map[string]string) { m["Timestamp"] = "2026-11-17T11:59:59.999Z" }), false},
+		"without a time":    {a.message("2", func(m map[string]string) { delete(m, "Timestamp") }), false},
 		"version 3":         {bytes.Replace(a.message("2", nil), []byte(`"SignatureVersion":"2"`), []byte(`"SignatureVersion":"3"`), 1), false},
 		"another text":      {bytes.Replace(a.message("2", nil), []byte("jane"), []byte("joan"), 1), false},
 		"another type":      {bytes.Replace(a.message("2", nil), []byte(`"Type":"Notification"`), []byte(`"Type":"SubscriptionConfirmation"`), 1), false},
@@ -249,7 +252,7 @@ func TestSES_HugeCertificate_NotRead(t *testing.T) {
 
 // message2 is a message that names a certificate, without the time to sign it.
 func (a *amazon) message2(at string) []byte {
-	return must.Get(json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": "x", "SignatureVersion": "2", "SigningCertURL": at, "Signature": "x"}))(a.t)
+	return must.Get(json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": "x", "Timestamp": "2026-11-20T12:00:00.000Z", "SignatureVersion": "2", "SigningCertURL": at, "Signature": "x"}))(a.t)
 }
 
 func TestSES_Confirmation_OnlyThere(t *testing.T) {
