@@ -214,6 +214,9 @@ func TestRedis_Away_DecidesByTheCopy(t *testing.T) {
 	other.expect("lifted@example.com")
 	for _, n := range []*node{one, other} {
 		n.expect("alice@example.com", suppression.Manual)
+		if got := n.detail("alice@example.com"); !slices.Equal(got, []string{""}) {
+			t.Errorf("the sources in an outage are %q", got)
+		}
 		if _, err := n.Add(t.Context(), of(t, "bob@example.com"), suppression.Manual, ""); !errors.Is(err, throttle.ErrUnavailable) {
 			t.Errorf("adding in an outage: %v", err)
 		}
