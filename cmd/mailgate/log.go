@@ -39,7 +39,7 @@ func newHandler(c *config.Config, to io.Writer, level slog.Level) slog.Handler {
 	return slog.NewJSONHandler(to, options)
 }
 
-// logHandler delays the lines of requests, unless they are warnings or errors.
+// logHandler delays the lines of requests at both doors, unless they are warnings or errors.
 type logHandler struct {
 	slog.Handler
 	requests slog.Handler
@@ -47,7 +47,7 @@ type logHandler struct {
 
 // Handle implements slog.Handler.
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level < slog.LevelWarn && record.Message == "request" {
+	if record.Level < slog.LevelWarn && (record.Message == "request" || record.Message == "submission") {
 		return h.requests.Handle(ctx, record)
 	}
 	return h.Handler.Handle(ctx, record)

@@ -49,11 +49,11 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
+	servertest.Eventually(t, "the refusal over HTTP is logged", func() bool { return len(p.log.lines(`"problem":"quota-exceeded"`)) == 1 })
 	lines := p.log.lines(`"msg":"submission"`)
 	if len(lines) != 2 || lines[0]["outcome"] != "sent" || lines[1]["limit"] != "minute" || lines[0]["key"] != "app" {
 		t.Errorf("the log has %v", lines)
 	}
-	servertest.Eventually(t, "the refusal over HTTP is logged", func() bool { return len(p.log.lines(`"problem":"quota-exceeded"`)) == 1 })
 	for name := range p.log.lines(`"problem":"quota-exceeded"`)[0] {
 		if _, has := lines[1][name]; !has && name != "route" && name != "problem" {
 			t.Errorf("the log of the door lacks %q: %v", name, lines[1])
