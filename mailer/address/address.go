@@ -7,6 +7,7 @@
 package address
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -30,7 +31,7 @@ const (
 type Address struct {
 	wire string
 	key  string
-	logs *secret.Names
+	hash string // empty without a log key
 }
 
 // Parse reads one address without a display name. It refuses whatever a server could
@@ -52,9 +53,12 @@ func Parse(text string, identity Identity) (Address, error) {
 	if reason != "" {
 		return Address{}, reason
 	}
-	a := Address{wire: wire, key: wire, logs: identity.logs}
+	a := Address{wire: wire, key: wire}
 	if identity.providers != nil {
 		a.key = identity.key(local, domain)
+	}
+	if identity.logs != nil {
+		a.hash = identity.logs.Of(a.key)
 	}
 	return a, nil
 }
@@ -106,10 +110,7 @@ func (id Identity) WithLogKey(key [32]byte) Identity {
 // which cannot be computed or undone without the log key. Without a log key it is
 // "unnamed".
 func (a Address) Hash() string {
-	if a.logs == nil {
-		return unnamed
-	}
-	return a.logs.Of(a.key)
+	return cmp.Or(a.hash, unnamed)
 }
 
 // LogValue makes slog show the hash.
