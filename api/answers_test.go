@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -64,7 +63,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 // fakeSender ends the hand-over of an email's text in ways that no relay does.
 type fakeSender func(ctx context.Context, text []byte) error
 
-func (f fakeSender) Begin(ctx context.Context, _ relay.Envelope) (delivery.Transaction, error) {
+func (f fakeSender) Begin(ctx context.Context, _ relay.Envelope) (relay.Tx, error) {
 	return fakeTransaction{ctx, f}, nil
 }
 

@@ -1,7 +1,7 @@
 // Package api serves mailgate's HTTP API.
 //
 //	live := api.Live{Rules: set, Actions: actions, Composer: composer}
-//	server, err := api.New(api.Options{Live: live, Relay: delivery.FromRelays(relays), ...})
+//	server, err := api.New(api.Options{Live: live, Relay: relays, ...})
 //	go server.Serve(listener)
 //	...
 //	server.Shutdown(ctx)

@@ -95,7 +95,7 @@ type fakeRelay struct {
 	committed     int
 }
 
-func (f *fakeRelay) Begin(context.Context, relay.Envelope) (Transaction, error) {
+func (f *fakeRelay) Begin(context.Context, relay.Envelope) (relay.Tx, error) {
 	if f.begin != nil {
 		return nil, f.begin
 	}

@@ -18,8 +18,8 @@ import (
 // readRelay keeps the text that it took over last.
 type readRelay struct{ text string }
 
-func (r *readRelay) Begin(context.Context, relay.Envelope) (Transaction, error) { return r, nil }
-func (r *readRelay) Abort()                                                     {}
+func (r *readRelay) Begin(context.Context, relay.Envelope) (relay.Tx, error) { return r, nil }
+func (r *readRelay) Abort()                                                  {}
 func (r *readRelay) Commit(text []byte) (relay.Receipt, error) {
 	r.text = string(text)
 	return relay.Receipt{}, nil

@@ -120,7 +120,7 @@ func start(t testing.TB, with setup) *rig {
 	proofs := must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
 	service := delivery.New(delivery.Options{
 		Proofs: proofs,
-		Relay:  delivery.FromRelays(relays), StoreTimeout: time.Second, Now: now, Log: log,
+		Relay:  relays, StoreTimeout: time.Second, Now: now, Log: log,
 		Codes:        must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
 		Suppressions: r.suppressions, Passes: local.New(store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t)),
 		Metrics: delivery.Metrics{

@@ -15,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
@@ -103,7 +102,7 @@ func New(with Setup) *Server {
 			Composer: composer,
 			Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
 		},
-		Relay: delivery.FromRelays(s.relays), RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
+		Relay: s.relays, RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
 		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),

@@ -99,7 +99,7 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 		return err
 	}
 	o.Tracer, o.Events = p.tracer, p.events
-	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
+	o.Relay, o.RelayStats = p.relays, p.relays.Stats
 	if err := p.registerMetrics(); err != nil {
 		return err
 	}

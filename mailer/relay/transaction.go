@@ -21,7 +21,21 @@ type Envelope struct {
 
 // Tx is an email that a relay is ready for. It must end in Commit or Abort, and belongs to one
 // goroutine.
-type Tx struct {
+type Tx interface {
+	// Commit sends the text and returns when a relay has accepted it (its 250 to the final dot).
+	// While it is certain that the email never left, the relays that are left are tried, too. The
+	// error is an *Error, or ErrUnsendable.
+	//
+	// The text is a whole RFC 5322 email: lines of at most 998 octets, each ended by CRLF, dots not
+	// stuffed, of ASCII unless Envelope.EightBit says otherwise. No octet of it is changed.
+	Commit(text []byte) (Receipt, error)
+	// Abort ends a transaction whose email is not to leave. The relay waits for a text that it
+	// does not get, so the connection is closed. After Commit, Abort does nothing.
+	Abort()
+}
+
+// transaction is a Tx.
+type transaction struct {
 	relays  *Relays
 	budget  budget
 	release func() // of the budget
@@ -44,11 +58,11 @@ type Tx struct {
 // relay takes all or none. The error is an *Error whose Outcome is never Unknown.
 //
 // Begin and Commit together end when ctx ends or Options.Deadline has passed.
-func (r *Relays) Begin(ctx context.Context, e Envelope) (*Tx, error) {
+func (r *Relays) Begin(ctx context.Context, e Envelope) (Tx, error) {
 	if !r.enter() {
 		return nil, &Error{Outcome: Unavailable, Err: errClosed}
 	}
-	tx := &Tx{relays: r, Envelope: e, left: r.relays}
+	tx := &transaction{relays: r, Envelope: e, left: r.relays}
 	tx.budget, tx.release = newBudget(ctx, r.life, r.options.Deadline, e.By)
 	failure := tx.pace()
 	if failure == nil {
@@ -63,16 +77,16 @@ func (r *Relays) Begin(ctx context.Context, e Envelope) (*Tx, error) {
 
 // domain is that whose share of the connections the email uses. Of several recipients it is the
 // first one's.
-func (tx *Tx) domain() string { return tx.To[0].Domain() }
+func (tx *transaction) domain() string { return tx.To[0].Domain() }
 
-func (tx *Tx) end() {
+func (tx *transaction) end() {
 	tx.ended = true
 	tx.release()
 	tx.relays.sending.Done()
 }
 
 // pace waits under the pace, unless there is no relay to ask.
-func (tx *Tx) pace() *Error {
+func (tx *transaction) pace() *Error {
 	r := tx.relays
 	if r.pacer == nil || !slices.ContainsFunc(r.relays, (*relay).usable) {
 		return nil
@@ -86,7 +100,7 @@ func (tx *Tx) pace() *Error {
 }
 
 // next asks the relays that are left until one is ready.
-func (tx *Tx) next() *Error {
+func (tx *transaction) next() *Error {
 	for len(tx.left) > 0 {
 		tx.relay, tx.left = tx.left[0], tx.left[1:]
 		until := tx.budget.lastCall
@@ -106,7 +120,7 @@ func (tx *Tx) next() *Error {
 }
 
 // ask goes up to the 354 of the relay. It waits for a connection until then at most.
-func (tx *Tx) ask(until time.Time) *Error {
+func (tx *transaction) ask(until time.Time) *Error {
 	r := tx.relay
 	tx.began, tx.conn = time.Now(), nil
 	if wait := r.circuit.Wait(); wait > 0 {
@@ -130,7 +144,7 @@ func (tx *Tx) ask(until time.Time) *Error {
 
 // open gets to the 354 over the kept connection, or a new one. A kept one that turns out
 // dead or spent is replaced, once, unless it is too late for that.
-func (tx *Tx) open() (failure *Error) {
+func (tx *transaction) open() (failure *Error) {
 	if kept := tx.conn; kept != nil {
 		kept.enter(tx.budget)
 		failure = kept.begin(tx.Envelope)
@@ -147,7 +161,7 @@ func (tx *Tx) open() (failure *Error) {
 
 // settle ends a try. The circuit is updated first: the next in the queue must find it as this
 // try leaves it.
-func (tx *Tx) settle(failure *Error) {
+func (tx *transaction) settle(failure *Error) {
 	r := tx.relay
 	if failure != nil && failure.overLimit() && r.pool.limitReached() {
 		failure.Err = errOverLimit
@@ -164,7 +178,7 @@ func (tx *Tx) settle(failure *Error) {
 
 // note keeps and reports what a relay said. The answer in the end is that of the last one that
 // said something; an open circuit only adds when to try again.
-func (tx *Tx) note(failure *Error) {
+func (tx *transaction) note(failure *Error) {
 	if errors.Is(failure, errOpen) {
 		if tx.last == nil || errors.Is(tx.last, errOpen) && failure.RetryAfter < tx.last.RetryAfter {
 			tx.last = failure
@@ -183,20 +197,15 @@ func (tx *Tx) note(failure *Error) {
 	}
 }
 
-func (tx *Tx) answer() *Error {
+func (tx *transaction) answer() *Error {
 	if tx.last.Outcome == Deferred && tx.trouble {
 		tx.last.Outcome = Unavailable
 	}
 	return tx.last
 }
 
-// Commit sends the text and returns when a relay has accepted it (its 250 to the final dot).
-// While it is certain that the email never left, the relays that are left are tried, too. The
-// error is an *Error, or ErrUnsendable.
-//
-// The text is a whole RFC 5322 email: lines of at most 998 octets, each ended by CRLF, dots not
-// stuffed, of ASCII unless Envelope.EightBit says otherwise. No octet of it is changed.
-func (tx *Tx) Commit(text []byte) (Receipt, error) {
+// Commit implements Tx.
+func (tx *transaction) Commit(text []byte) (Receipt, error) {
 	if !Sendable(text, tx.EightBit) {
 		tx.Abort()
 		return Receipt{}, ErrUnsendable
@@ -219,9 +228,8 @@ func (tx *Tx) Commit(text []byte) (Receipt, error) {
 	}
 }
 
-// Abort ends a transaction whose email is not to leave. The relay waits for a text that it
-// does not get, so the connection is closed. After Commit, Abort does nothing.
-func (tx *Tx) Abort() {
+// Abort implements Tx.
+func (tx *transaction) Abort() {
 	if tx.ended {
 		return
 	}

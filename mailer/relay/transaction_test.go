@@ -81,7 +81,7 @@ func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o.Breaker.Failures = 1
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, o, plain(first), plain(second))
-	begin := func() *relay.Tx {
+	begin := func() relay.Tx {
 		return must.Get(relays.Begin(t.Context(), envelope(letter())))(t)
 	}
 	begin().Abort()
