@@ -76,12 +76,28 @@ func TestOpen_FlippedBit_ForgetsNothing(t *testing.T) {
 	}
 }
 
+// damagedRecord has the bit that damages a record, counted from the end of its key: in the key's last letter, so
+// that the order of the keys stays, or the sign of the expiry behind it, so that the record has expired.
+var damagedRecord = map[string]int{"key": -3, "expiry": 7}
+
+// damageRecord flips that bit of the record of a key.
+func damageRecord(t *testing.T, path, key, what string) {
+	t.Helper()
+	flip(t, path, bitOf(t, path, "t/"+key, 8*len("t/"+key)+damagedRecord[what]))
+}
+
 // A damaged record is found before the start, and the operator can start without it.
-func TestOpen_DamagedKey_RefusesUntilAccepted(t *testing.T) {
+func TestOpen_DamagedRecord_RefusesUntilAccepted(t *testing.T) {
 	t.Parallel()
+	for what := range damagedRecord {
+		t.Run(what, func(t *testing.T) { testOpenDamaged(t, what) })
+	}
+}
+
+func testOpenDamaged(t *testing.T, what string) {
 	dir, keys := filled(t, 20)
 	path := filepath.Join(dir, databaseName)
-	flip(t, path, bitOf(t, path, "t/"+keys[7], 8*len("t/"+keys[7])-3)) // in the last letter: the order of the keys stays
+	damageRecord(t, path, keys[7], what)
 	for range 2 {
 		if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "remove "+filepath.Join(dir, lockName)) {
 			t.Fatal(err)
@@ -106,8 +122,14 @@ func TestOpen_DamagedKey_RefusesUntilAccepted(t *testing.T) {
 
 // Damage of a page that is read again while the store is open is found by the sweep. From then on
 // a key without a record may be the damaged one.
-func TestSweep_DamagedKey_NothingIsForgotten(t *testing.T) {
+func TestSweep_DamagedRecord_NothingIsForgotten(t *testing.T) {
 	t.Parallel()
+	for what := range damagedRecord {
+		t.Run(what, func(t *testing.T) { testSweepDamaged(t, what) })
+	}
+}
+
+func testSweepDamaged(t *testing.T, what string) {
 	dir, keys := filled(t, 20)
 	s := must.Get(Open(Options{Dir: dir}))(t)
 	d, path := s.records.(*disk), filepath.Join(dir, databaseName)
@@ -116,7 +138,7 @@ func TestSweep_DamagedKey_NothingIsForgotten(t *testing.T) {
 		_, err := query(ctx, d, func() (any, error) { return nil, sqlitex.ExecuteTransient(d.db.conn, "PRAGMA "+pragma, nil) })
 		must.OK(t, err)
 	}
-	flip(t, path, bitOf(t, path, "t/"+keys[7], 8*len("t/"+keys[7])-3))
+	damageRecord(t, path, keys[7], what)
 	if _, err := query(ctx, d, sweep); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("the sweep: %v", err)
 	}
@@ -247,7 +269,7 @@ func TestBackup_Damaged_Refuses(t *testing.T) {
 		t.Errorf("%+v", summary)
 	}
 	for _, path := range []string{file, filepath.Join(dir, databaseName)} {
-		flip(t, path, bitOf(t, path, "t/"+keys[7], 8*len("t/"+keys[7])-3))
+		damageRecord(t, path, keys[7], "key")
 	}
 	if _, err := Backup(Options{Dir: dir}, file+"2"); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("backup: %v", err)
