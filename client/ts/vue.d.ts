@@ -7,7 +7,7 @@ import type { MailgateAttributes, MailgateCountdown, MailgateEvents } from "./di
 // Templates are checked with the names of properties.
 type Camel<Name> = Name extends `${infer Head}-${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name;
 type Attributes = { [Name in keyof MailgateAttributes as Camel<Name>]: MailgateAttributes[Name] };
-type Events = { [Name in "Start" | "Tick" | "End" as `onMailgate${Name}`]?: (event: MailgateEvents[`mailgate-${Lowercase<Name>}`]) => void };
+type Events = { [Name in keyof MailgateEvents & `mailgate-${string}` as `on${Capitalize<Camel<Name>>}`]?: (event: MailgateEvents[Name]) => void };
 
 declare module "vue" {
   interface GlobalComponents {
