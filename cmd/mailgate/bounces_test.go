@@ -1,24 +1,59 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-const brevoToken = "brevo-token-0123456789"
+const (
+	brevoToken = "brevo-token-0123456789"
+	mailgunKey = "key-0123456789abcdef"
+)
+
+// byMailgun makes a call of Mailgun, whose signature is of the token alone.
+func byMailgun(token, event string) string {
+	now := time.Now().Unix()
+	mac := hmac.New(sha256.New, []byte(mailgunKey))
+	fmt.Fprintf(mac, "%d%s", now, token)
+	return fmt.Sprintf(`{"signature":{"timestamp":"%d","token":%q,"signature":"%x"},"event-data":%s}`, now, token, mac.Sum(nil), event)
+}
 
 // bounced reports a hard bounce as Brevo does, with the field that the email had.
 func bounced(t testing.TB, url, email, field string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"event":"hard_bounce","email":%q,"X-Mailin-custom":%q}`, email, field)
 	return must.Get(newClient(t, url, "").ask("POST", "/hooks/brevo", body, http.Header{"Authorization": {"Bearer " + brevoToken}}))(t).Status
+}
+
+// A token of Mailgun that one node has seen brings no other event to another node, also with the proof of its recipient.
+func TestBounce_MailgunTokenSeenByAnotherNode_NothingSuppressed(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t), startRelay(t)
+	one, other := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_MAILGUN="+mailgunKey)), startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_MAILGUN="+mailgunKey))
+	newClient(t, one.URL, apiKey).mustSend(t, "victim@example.com", 200)
+	complaint := fmt.Sprintf(`{"event":"complained","recipient":"victim@example.com","user-variables":%s}`, relay.List()[0].Header.Get("X-Mailgun-Variables"))
+	call := byMailgun("token-1", `{"event":"delivered","recipient":"mallory@example.com"}`)
+	at := strings.Index(call, `,"event-data":`)
+	operator := newClient(t, other.URL, adminKey)
+	newClient(t, one.URL, "").must(t, "POST", "/hooks/mailgun", call, 200)
+	newClient(t, other.URL, "").must(t, "POST", "/hooks/mailgun", call[:at]+`,"event-data":`+complaint+"}", 200)
+	if list := operator.get(t, "/admin/suppressions").Raw; strings.Contains(list, "victim") {
+		t.Errorf("the list is %s", list)
+	}
+	newClient(t, other.URL, "").must(t, "POST", "/hooks/mailgun", byMailgun("token-2", complaint), 200)
+	if list := operator.get(t, "/admin/suppressions").Raw; !strings.Contains(list, `"victim@example.com","reason":"complaint"`) {
+		t.Errorf("with a token of its own the list is %s", list)
+	}
 }
 
 // A bounce of an email that another node sent suppresses its address at all nodes. While Redis is away the provider
