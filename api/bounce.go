@@ -26,35 +26,45 @@ func (s *Server) identifyBounces(c *fiber.Ctx, r *request) {
 // provider switches a hook off that keeps failing.
 func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := requestOf(c)
-		if r.unverified != nil {
-			return repeat(r.unverified)
-		}
-		if r.shown != systems {
-			r.note(&problem{kind: unauthorized})
-			c.Status(hook.Refused)
+		err := s.takeCall(c, hook)
+		if p := problemOf(err); err != nil && p.kind.status == fiber.StatusServiceUnavailable && hook.Later != 0 {
+			requestOf(c).note(p)
+			c.Status(hook.Later)
 			return nil
 		}
-		r.key = hook.Name
-		r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.began.Add(s.with.SendDeadline))
-		if err := s.enter(c, r, systems); err != nil {
-			return err
-		}
-		if err := checkEncoding(c); err != nil {
-			return err
-		}
-		events, err := hook.Read(r.ctx, c.Request().Body())
-		if err != nil {
-			return repeat(err)
-		}
-		ctx, durable := cache.Batch(r.ctx)
-		for _, e := range events {
-			if err := s.applyBounce(ctx, r, e); err != nil {
-				return err
-			}
-		}
-		return durable(r.ctx)
+		return err
 	}
+}
+
+func (s *Server) takeCall(c *fiber.Ctx, hook *bounce.Hook) error {
+	r := requestOf(c)
+	if r.unverified != nil {
+		return repeat(r.unverified)
+	}
+	if r.shown != systems {
+		r.note(&problem{kind: unauthorized})
+		c.Status(hook.Refused)
+		return nil
+	}
+	r.key = hook.Name
+	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.began.Add(s.with.SendDeadline))
+	if err := s.enter(c, r, systems); err != nil {
+		return err
+	}
+	if err := checkEncoding(c); err != nil {
+		return err
+	}
+	events, err := hook.Read(r.ctx, c.Request().Body())
+	if err != nil {
+		return repeat(err)
+	}
+	ctx, durable := cache.Batch(r.ctx)
+	for _, e := range events {
+		if err := s.applyBounce(ctx, r, e); err != nil {
+			return err
+		}
+	}
+	return durable(r.ctx)
 }
 
 // repeat asks a provider for its call again, after bounce.ErrLater.

@@ -99,7 +99,8 @@ func TestBounce_BadInput_EachItsStatus(t *testing.T) {
 	r.do("GET", "/admin/suppressions", opsKey, "").reads(t, `{"suppressions":[]}`)
 	sent, _ := r.send("alice@example.com").body["message_id"].(string)
 	_ = r.Store.Close()
-	r.report("brevo", brevo, `{"event":"spam","email":"alice@example.com","X-Mailin-custom":"`+strings.Trim(sent, "<>")+`"}`).is(t, 503, "store-unavailable")
+	r.postmark("HardBounce", "alice@example.com", strings.Trim(sent, "<>")).is(t, 503, "store-unavailable")
+	r.report("brevo", brevo, `{"event":"spam","email":"alice@example.com","X-Mailin-custom":"`+strings.Trim(sent, "<>")+`"}`).is(t, 429, "")
 }
 
 // A flood of large bodies takes the memory of a few: the others are refused before they come.

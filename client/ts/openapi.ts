@@ -1756,6 +1756,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description In place of a 503 for Brevo, which gives up after any 5xx. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };

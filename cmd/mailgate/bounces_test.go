@@ -78,7 +78,7 @@ func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
 	operator.must(t, "DELETE", "/admin/suppressions/a@example.com", "", 204)
 
 	redis.Kill()
-	if status := bounced(t, other.URL, "b@example.com", fields["b@example.com"]); status != 503 {
+	if status := bounced(t, other.URL, "b@example.com", fields["b@example.com"]); status != 429 {
 		t.Errorf("in an outage a bounce is %d", status)
 	}
 	redis.Restart()

@@ -60,6 +60,7 @@ const (
 type Hook struct {
 	Name    string
 	Refused int // the status that ends the provider's retries of a call that is not genuine
+	Later   int // the status that asks for a retry, if the provider gives up after a 503
 
 	Source
 }
@@ -78,14 +79,15 @@ type Source struct {
 // providers make a source of a setting.
 var providers = map[string]struct {
 	refused int
+	later   int
 	open    func(setting string, client *http.Client) (Source, error)
 }{
-	"ses":      {http.StatusUnauthorized, openSES},
-	"sendgrid": {http.StatusUnauthorized, openSendGrid},
-	"mailgun":  {http.StatusNotAcceptable, openMailgun},
-	"postmark": {http.StatusForbidden, openPostmark},
-	"resend":   {http.StatusUnauthorized, openResend},
-	"brevo":    {http.StatusUnauthorized, openBrevo},
+	"ses":      {http.StatusUnauthorized, 0, openSES},
+	"sendgrid": {http.StatusUnauthorized, 0, openSendGrid},
+	"mailgun":  {http.StatusNotAcceptable, 0, openMailgun},
+	"postmark": {http.StatusForbidden, 0, openPostmark},
+	"resend":   {http.StatusUnauthorized, 0, openResend},
+	"brevo":    {http.StatusUnauthorized, http.StatusTooManyRequests, openBrevo},
 }
 
 // New makes the hook of a provider with its setting. SES uses the client, which is that of the system if nil.
@@ -96,7 +98,7 @@ func New(name, setting string, client *http.Client) (*Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hook{name, p.refused, s}, nil
+	return &Hook{name, p.refused, p.later, s}, nil
 }
 
 // Receiver applies events. It needs all its fields.
