@@ -100,20 +100,21 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 	}
 }
 
-// While the audit log cannot be written, nothing is reset.
-func TestReset_AuditLogStalls_NothingDone(t *testing.T) {
+// While the audit log cannot be written, an operator resets nothing, and changes no suppression.
+func TestOperator_AuditLogStalls_NothingDone(t *testing.T) {
 	r := newRig(t, setup{actions: twoActions, rules: ruleForEach, options: func(o *api.Options) {
 		o.AuditReady = func(context.Context) error { return context.DeadlineExceeded }
 	}})
 	r.send("elsewhere@example.com").is(t, 200, "")
 	for _, route := range routesWithKeys {
-		if strings.HasSuffix(route.path, "/reset") {
+		if strings.HasSuffix(route.path, "/reset") || route.method == "PUT" || route.method == "DELETE" {
 			got := r.do(route.method, route.path, route.key(), route.body)
 			got.is(t, 503, "store-unavailable")
 			got.says(t, fields{"detail": "The audit log cannot be written. Nothing was done."})
 		}
 	}
 	r.charged("elsewhere@example.com", 1)
+	r.do("GET", "/admin/suppressions", opsKey, "").contains(t, `"suppressions":[]`)
 }
 
 // A reason with line ends is one line.

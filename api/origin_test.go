@@ -47,7 +47,7 @@ var routesWithKeys = []route{
 }
 
 // openRoutes need no key, and tell something.
-var openRoutes = []string{"/readyz", "/metrics", "/docs", "/openapi.yaml", "/admin", "/admin/console/console.js", "/countdown/none", "/countdown.js"}
+var openRoutes = []string{"/readyz", "/metrics", "/docs", "/openapi.yaml", "/openapi.json", "/admin", "/admin/console/console.js", "/countdown/none", "/countdown.js"}
 
 func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }
 
