@@ -189,7 +189,8 @@ func TestEvents_BadSettings_NamedAtTheStart(t *testing.T) {
 	} {
 		does(t, settingsFor("smtp://127.0.0.1:1?tls=none", with...), exitMisusage, want, "check-config")
 	}
-	out := does(t, settingsFor("smtp://127.0.0.1:1?tls=none", url, secretOf, memory), exitOK, "https://app.acme.example/mailgate", "check-config")
+	out := does(t, settingsFor("smtp://127.0.0.1:1?tls=none", url, secretOf+"|"+formerEventsSecret, "MAILGATE_DATA_DIR=records"), exitOK,
+		"\nEvents are posted to https://app.acme.example/mailgate, with 2 signatures each, and wait in records/events\n", "check-config")
 	if strings.Contains(out, eventsSecret) || !strings.Contains(out, "whsec_***") {
 		t.Error(out)
 	}

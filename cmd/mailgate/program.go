@@ -256,6 +256,9 @@ func openTracer(ctx context.Context, log *slog.Logger) (*trace.Tracer, error) {
 	})
 }
 
+// eventsDir is where the journal of events is.
+func eventsDir(c *config.Config) string { return filepath.Join(c.DataDir, "events") }
+
 // openEvents returns nil unless the settings have a receiver.
 func openEvents(p *program) (*events.Events, error) {
 	c := p.config
@@ -263,7 +266,7 @@ func openEvents(p *program) (*events.Events, error) {
 		return nil, nil
 	}
 	opened, err := events.Open(events.Options{
-		URL: c.EventsURL, Secrets: c.EventsSecret, Dir: filepath.Join(c.DataDir, "events"), MaxBytes: events.MaxBytes, Now: now, Log: p.log, Metrics: p.metrics,
+		URL: c.EventsURL, Secrets: c.EventsSecret, Dir: eventsDir(c), MaxBytes: events.MaxBytes, Now: now, Log: p.log, Metrics: p.metrics,
 	})
 	if err != nil {
 		return nil, c.Complain("data-dir", err.Error())
