@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/mail"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -203,4 +207,35 @@ func TestEvents_JournalInUse_DoesNotStart(t *testing.T) {
 	environ := besideRedis(t, redis, startRelay(t).URL(), "MAILGATE_ON_STORE_OUTAGE=refuse", "MAILGATE_EVENTS_URL=http://127.0.0.1:1", "MAILGATE_EVENTS_SECRET="+eventsSecret)
 	startServer(t, environ)
 	does(t, environ, exitMisusage, "another process uses this directory", "serve")
+}
+
+// The receivers of docs/events.md, as they are there, take what mailgate signs, and nothing else.
+func TestEvents_SampleReceivers_TakeThem(t *testing.T) {
+	need.Long(t)
+	for language, build := range map[string]string{
+		"go": "go build -o DIR/run DIR/sample.go", // in this module, which has the library
+		"ts": "cd DIR && npm install --silent --ignore-scripts --prefer-offline --no-audit --no-fund express@5.3.0 standardwebhooks@1.1.1 typescript@5.9.3 @types/express@5 @types/node@20 && " +
+			"npx tsc --strict --skipLibCheck --target es2022 --module nodenext sample.ts && (echo '#!/bin/sh'; echo 'exec node sample.js') >run && chmod +x run",
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			dir, port := t.TempDir(), fmt.Sprint(servertest.Port(t))
+			block := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```").FindStringSubmatch(readFile(t, "../../docs/events.md"))
+			servertest.Write(t, filepath.Join(dir, "sample."+language), strings.ReplaceAll(block[1], "3000", port))
+			servertest.Write(t, filepath.Join(dir, "package.json"), `{"private": true, "type": "module"}`)
+			need.Program(t, "npm")
+			if out, err := exec.Command("sh", "-ec", strings.ReplaceAll(build, "DIR", dir)).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			receiver := exec.Command("./run")
+			receiver.Dir, receiver.Env = dir, append(os.Environ(), "MAILGATE_EVENTS_SECRET="+eventsSecret)
+			ended := must.Get(servertest.StartProcess(receiver))(t)
+			t.Cleanup(func() { _ = receiver.Process.Kill(); <-ended })
+			for secret, result := range map[string]string{eventsSecret: "delivered", formerEventsSecret: "failed", formerEventsSecret + "|" + eventsSecret: "delivered"} {
+				p := startServer(t, settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+t.TempDir(), "MAILGATE_EVENTS_URL=http://127.0.0.1:"+port+"/mailgate-events", "MAILGATE_EVENTS_SECRET="+secret))
+				newClient(t, p.URL, apiKey).mustSend(t, "alice@example.com", 200)
+				servertest.Eventually(t, result, func() bool { return p.shows(t, `mailgate_events_total{result="`+result+`"} 1`) })
+			}
+		})
+	}
 }
