@@ -68,8 +68,9 @@ fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by 
 bench: ## measures mailgate beside other programs and libraries, in minutes
 	cd bench && $(GO) run .
 
-pictures: ## draws the pictures of the README from the real pages
+pictures: ## draws the pictures of the README from the real pages, and that of the dashboard
 	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures_Drawn -count 1 -pictures
+	MAILGATE_TEST_ALL=1 MAILGATE_TEST_LONG=1 $(GO) test ./cmd/mailgate -run TestDashboard -count 1 -pictures
 
 image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .

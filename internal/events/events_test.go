@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,6 +163,36 @@ func TestEvents_SomeFail_InOrderForAMailbox(t *testing.T) {
 	if left := must.Get(filepath.Glob(filepath.Join(r.dir, "*"+suffix)))(t); len(left) != 0 {
 		t.Errorf("files are left of a journal in which nothing waits: %q", left)
 	}
+}
+
+// Posts that fail at the same time are one failure: after a short restart of the receiver events go on within seconds.
+func TestEvents_ReceiverAwayForAMoment_GoOnSoon(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	together := make(chan struct{})
+	receiver := startReceiver(t, func(call) int {
+		n := calls.Add(1)
+		if n == lanes {
+			close(together)
+		}
+		if n <= lanes {
+			<-together
+		}
+		if n <= 2*lanes {
+			return 503
+		}
+		return 0
+	})
+	r := open(t, receiver.URL, t.TempDir(), MaxBytes)
+	for i := range 100 {
+		r.note(t, fmt.Sprintf("m%d@example.com", i), "sent", i)
+	}
+	servertest.Await(t, "all events", 20*time.Second, func() error {
+		if n := r.result(delivered); n < 100 {
+			return fmt.Errorf("%d are delivered, %d tries have failed", n, r.result(failed))
+		}
+		return nil
+	})
 }
 
 // While the receiver hangs, events are noted without a wait until the journal is full, refused sends until half of it

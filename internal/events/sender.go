@@ -96,7 +96,7 @@ func (s *sender) run(life context.Context) {
 // begin begins the posts that are due, and returns when to look again.
 func (s *sender) begin(life context.Context) <-chan time.Time {
 	now := s.with.Now()
-	for s.posting < lanes && len(s.due) > 0 {
+	for s.posting < lanes && len(s.due) > 0 && (s.failures < lanes || s.posting == 0) {
 		if next := max(s.due[0].due, s.resume); next > now {
 			return time.After(time.Duration(next-now) * time.Millisecond)
 		}
@@ -145,7 +145,8 @@ func (s *sender) post(ctx context.Context, id string, body []byte, now int64) er
 	return nil
 }
 
-// settle notes what came of a post. A mailbox whose event failed waits on its own; when all fail, so do all.
+// settle notes what came of a post. A mailbox whose event failed waits on its own; when all fail, so do all, and
+// then one post at a time is tried.
 func (s *sender) settle(r result) {
 	s.posting--
 	if r.err == nil {
@@ -157,11 +158,13 @@ func (s *sender) settle(r result) {
 		return
 	}
 	s.events.counts.WithLabelValues(failed).Inc()
-	s.failures++
 	now := s.with.Now()
-	if s.failures >= lanes {
-		s.resume = now + pause(s.failures-lanes)
-		s.warn("the receiver does not take events: they are kept for a day, and posted again", r.err)
+	if now >= s.resume { // posts that fail together are one failure
+		s.failures++
+		if s.failures >= lanes {
+			s.resume = now + pause(s.failures-lanes)
+			s.warn("the receiver does not take events: they are kept for a day, and posted again", r.err)
+		}
 	}
 	r.of.due = now + pause(r.of.tries)
 	r.of.tries++
