@@ -163,6 +163,9 @@ func (a adminAnswer) name() string {
 func (a adminAnswer) table() string {
 	var text strings.Builder
 	next := "now"
+	if a.Denied != "" || len(a.Suppressions) > 0 {
+		next = "-"
+	}
 	if a.WaitMS > 0 {
 		next = "in " + seconds(a.WaitMS) + ": limit " + a.Limit + " of rule " + a.Rule
 	}

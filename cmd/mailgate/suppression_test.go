@@ -114,6 +114,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 		servertest.Write(t, path, file.text+"no address,,,\n")
 		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", path)
 		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
+		does(t, environ, exitOK, "next        -\n", "show", "alice@example.com")
 		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
 	}
 	// SendGrid's bounces and its blocks have the same columns: only what its status calls unknown is a hard bounce.

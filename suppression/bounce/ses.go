@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 )
 
@@ -174,25 +175,18 @@ func (s *sns) get(ctx context.Context, at string) ([]byte, error) {
 
 var sesKinds = map[string]Kind{"Bounce": Soft, "Bounce Permanent": Hard, "DeliveryDelay": Soft, "Complaint": Complaint, "Complaint not-spam": Other}
 
-// notification is what SES publishes, as a notification or as an event of a configuration set.
+// notification is what SES publishes, as a notification or as an event of a configuration set. The recipients that it
+// names are from the report of a server, which can name any.
 type notification struct {
 	NotificationType string `json:"notificationType"`
 	EventType        string `json:"eventType"`
 	Bounce           struct {
-		Type       string      `json:"bounceType"`
-		Recipients []recipient `json:"bouncedRecipients"`
+		Type string `json:"bounceType"`
 	} `json:"bounce"`
 	Complaint struct {
-		Type       string      `json:"complaintFeedbackType"`
-		Recipients []recipient `json:"complainedRecipients"`
+		Type string `json:"complaintFeedbackType"`
 	} `json:"complaint"`
-	DeliveryDelay struct {
-		Recipients []recipient `json:"delayedRecipients"`
-	} `json:"deliveryDelay"`
-}
-
-type recipient struct {
-	Address string `json:"emailAddress"`
+	Mail jsontext.Value `json:"mail"` // as it was sent, by the word of SES
 }
 
 // read returns the events of a notification, and confirms the subscription to a topic of the settings.
@@ -206,17 +200,14 @@ func (s *sns) read(ctx context.Context, body []byte) ([]Event, error) {
 	if e.Type != "Notification" || !unmarshal([]byte(e.Message), &n) {
 		return []Event{{Kind: Other}}, nil
 	}
-	what := n.NotificationType + n.EventType // it has one of them
-	kind := kindOf(sesKinds, what, n.Bounce.Type+n.Complaint.Type)
-	all := slices.Concat(n.Bounce.Recipients, n.Complaint.Recipients, n.DeliveryDelay.Recipients)
-	if len(all) == 0 || kind == Complaint && len(all) > 1 { // any of them may have complained
-		all = []recipient{{}}
+	read := Event{Kind: kindOf(sesKinds, n.NotificationType+n.EventType, n.Bounce.Type+n.Complaint.Type), Text: string(n.Mail)}
+	var mail struct {
+		Destination []string `json:"destination"`
 	}
-	var events []Event
-	for _, one := range all {
-		events = append(events, Event{Address: bare(one.Address), Kind: kind, Text: e.Message})
+	if unmarshal(n.Mail, &mail) && len(mail.Destination) == 1 {
+		read.Address = bare(mail.Destination[0])
 	}
-	return events, nil
+	return []Event{read}, nil
 }
 
 func (s *sns) confirm(ctx context.Context, e *envelope) error {
