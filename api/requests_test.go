@@ -56,7 +56,7 @@ func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
 	r.act("reply", "take", `{"subject":"user-9"}`).is(t, 200, "")
 
 	same(t, r.kept("email=aLice%2B7@example.com", "key", "route", "door", "reason"),
-		"suppressed shop send-code http <nil>", "mailbox reset alex admin-reset http ticket 4712", "recipient suppressed alex admin-suppress http complaint",
+		"suppressed shop send-code http complaint", "mailbox reset alex admin-reset http ticket 4712", "recipient suppressed alex admin-suppress http complaint",
 		"incorrect shop verify-code http <nil>", "invalid blog send-code http <nil>", "denied shop send-code http <nil>", "sent shop send-code http <nil>")
 	same(t, r.kept("audited=true", "key", "from", "reason", "source"),
 		"mailbox reset alex 127.0.0.1 ticket 4712 <nil>", "recipient suppressed alex 127.0.0.1 complaint ticket 4711")

@@ -134,6 +134,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	p := &problem{kind: known.kind, detail: known.detail, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, rule: e.Rule, cause: e.Err}
 	if e.Kind == delivery.Suppressed {
 		p.suppression = suppressedBy(e.Suppression)
+		r.only = append(r.only, slog.String("reason", string(e.Suppression.Reason)))
 	}
 	if e.Rule != "" {
 		r.reports(report.Report{Rule: e.Rule})

@@ -35,7 +35,7 @@ type entry struct {
 	cause   error
 }
 
-// only is what operators are shown beside the log line: what each limit and the relay said.
+// only is what operators are shown beside the log line: what each limit, the suppression list and the relay said.
 func (s *session) only(e entry) (attrs []slog.Attr) {
 	told := e.report
 	if d := e.result.Decision; told == nil && e.result.ID.Valid() {
@@ -44,6 +44,9 @@ func (s *session) only(e entry) (attrs []slog.Attr) {
 	}
 	if told != nil {
 		attrs = append(attrs, slog.String("said", told.Said()))
+	}
+	if refused, ok := errors.AsType[*delivery.Error](e.cause); ok && refused.Kind == delivery.Suppressed {
+		attrs = append(attrs, slog.String("reason", string(refused.Suppression.Reason)))
 	}
 	if refused, ok := errors.AsType[*relay.Error](e.cause); ok && refused.Reply != nil {
 		attrs = append(attrs, slog.String("relay", refused.Relay), slog.String("reply", refused.Reply.Masked(e.to)))

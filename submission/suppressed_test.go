@@ -1,6 +1,7 @@
 package submission_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestRcpt_Suppressed_Refused(t *testing.T) {
 	c.data(letter, "250")
 	r.charged(alice, 0)
 	r.charged(bob, 1)
+	if kept := strings.Join(r.kept, "\n"); strings.Count(kept, "outcome=suppressed") != 1 || strings.Count(kept, "reason=complaint") != 1 {
+		t.Errorf("operators are shown\n%s", kept)
+	}
 }
 
 const another = "another: line\r\n" + letter

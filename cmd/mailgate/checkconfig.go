@@ -36,7 +36,7 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 	table.Flush() // into memory
 	writeHooks(&text, c)
 	if c.EventsURL != "" {
-		fmt.Fprintf(&text, "\nEvents are posted to %s, with %d signatures each, and wait in %s\n", c.EventsURL, len(c.EventsSecret), eventsDir(c))
+		fmt.Fprintf(&text, "\nEvents are posted to %s, signed with each secret (%d), and wait in %s\n", c.EventsURL, len(c.EventsSecret), eventsDir(c))
 	}
 	writeRules(&text, content.rules)
 	if slices.ContainsFunc(content.rules.Rules, func(r rulefile.Rule) bool { return r.Challenge }) {

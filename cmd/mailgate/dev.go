@@ -72,6 +72,9 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 
 // devSettings checks the flags of dev, and adds the built-in relay.
 func devSettings(c *config.Config, relayURL string) error {
+	if err := c.Together(); err != nil {
+		return err
+	}
 	if name := c.OtherFlag(devFlags); name != "" {
 		return c.Complain(name, "cannot be set for dev; see mailgate dev --help")
 	}

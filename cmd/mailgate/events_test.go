@@ -135,7 +135,7 @@ func TestEvents_EachKind_SurvivesAKill(t *testing.T) {
 	want := []string{
 		"email.sent Alice@example.com app http sign-up mailbox minute", "email.refused alice@example.com app http mailbox minute quota-exceeded",
 		"email.verified alice@example.com app http", "email.reset alice@example.com ops http asked", "email.bounced alice@example.com brevo brevo hard",
-		"email.suppressed alice@example.com brevo http hard-bounce", "email.refused alice@example.com app http recipient-suppressed", "email.sent alice@example.com app smtp",
+		"email.suppressed alice@example.com brevo http hard-bounce", "email.refused alice@example.com app http recipient-suppressed hard-bounce", "email.sent alice@example.com app smtp",
 		"email.suppressed bob@example.com ops http complaint", "email.rejected carol@example.com app http mailbox minute recipient-rejected",
 	}
 	if got := strings.Join(receiver.told, "\n"); got != strings.Join(want, "\n") {
@@ -194,7 +194,7 @@ func TestEvents_BadSettings_NamedAtTheStart(t *testing.T) {
 		does(t, settingsFor("smtp://127.0.0.1:1?tls=none", with...), exitMisusage, want, "check-config")
 	}
 	out := does(t, settingsFor("smtp://127.0.0.1:1?tls=none", url, secretOf+"|"+formerEventsSecret, "MAILGATE_DATA_DIR=records"), exitOK,
-		"\nEvents are posted to https://app.acme.example/mailgate, with 2 signatures each, and wait in records/events\n", "check-config")
+		"\nEvents are posted to https://app.acme.example/mailgate, signed with each secret (2), and wait in records/events\n", "check-config")
 	if strings.Contains(out, eventsSecret) || !strings.Contains(out, "whsec_***") {
 		t.Error(out)
 	}

@@ -50,7 +50,7 @@ const (
 
 const description = `mailgate is a service in front of SMTP that prevents abuse of "send me a code" forms. To see it work: mailgate dev
 
-A setting is a flag, or else an environment variable (MAILGATE_SMTP_URL for --smtp-url), or else a line of the YAML file that --config or MAILGATE_CONFIG names (smtp_url). A secret can be in a file of its own: --smtp-url-file, MAILGATE_SMTP_URL_FILE, smtp_url_file; so can api-keys, admin-keys, secret, redis-url, hook-supabase and hook-logto. An empty variable counts as not set.`
+A setting is a flag, or else an environment variable (MAILGATE_SMTP_URL for --smtp-url), or else a line of the YAML file that --config or MAILGATE_CONFIG names (smtp_url). A secret can be in a file of its own: --smtp-url-file, MAILGATE_SMTP_URL_FILE, smtp_url_file; so can every other secret. An empty variable counts as not set.`
 
 // streams is where the output of a command goes.
 type streams struct{ out, err io.Writer }

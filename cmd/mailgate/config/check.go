@@ -30,20 +30,7 @@ func (c *Config) AfterApply() error {
 	if err := c.checkRanges(); err != nil {
 		return err
 	}
-	for _, name := range []string{"redis-prefix", "redis-confirm", "redis-timeout", "on-store-outage"} {
-		if c.RedisURL == "" && c.Given(name) {
-			return c.Complain(name, "has no effect without redis_url; set that too, or leave this out")
-		}
-	}
-	if err := c.firstWrong(slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules())); err != nil {
-		return err
-	}
-	turnstile := c.TurnstileSecret != ""
 	return c.firstWrong([]rule{
-		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with turnstile_secret, as pages cannot show the challenge without it"},
-		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with turnstile_secret, to the hosts of the pages that show the challenge: acme.example"},
-		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without turnstile_secret; set that too, or leave this out"},
-		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without turnstile_secret; set that too, or leave this out"},
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
 		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set " + envName("data-dir") + ", or on_store_outage to refuse"},
 		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},
@@ -59,8 +46,27 @@ func (c *Config) AfterApply() error {
 	})
 }
 
+// Together checks whether settings go together of which one can be a secret that only the service has, so that
+// commands such as show, which ask a node, do not need it.
+func (c *Config) Together() error {
+	turnstile := c.TurnstileSecret != ""
+	all := slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules(), []rule{
+		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with turnstile_secret, as pages cannot show the challenge without it"},
+		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with turnstile_secret, to the hosts of the pages that show the challenge: acme.example"},
+		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without turnstile_secret; set that too, or leave this out"},
+		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without turnstile_secret; set that too, or leave this out"},
+	})
+	for _, name := range []string{"redis-prefix", "redis-confirm", "redis-timeout", "on-store-outage"} {
+		all = append(all, rule{c.RedisURL == "" && c.Given(name), name, "has no effect without redis_url; set that too, or leave this out"})
+	}
+	return c.firstWrong(all)
+}
+
 // ForServing checks what serve needs beyond valid settings.
 func (c *Config) ForServing() error {
+	if err := c.Together(); err != nil {
+		return err
+	}
 	err := c.firstWrong([]rule{
 		{!c.Loopback() && c.APIKeys.IsZero(), "api-keys", "must be set to listen on " + c.Listen + "; without keys, mailgate serves on loopback only"},
 		{c.APIKeys.IsZero() && len(c.TrustedProxies) > 0, "api-keys", "must be set beside " + envName("trusted-proxies") + "; without keys, mailgate serves this machine only"},

@@ -186,10 +186,16 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"CONFIG=/does/not/exist", "cannot read the file"},
 	} {
 		name, _, _ := strings.Cut(tt.environ, "=")
-		_, err := parse(nil, strings.Split("MAILGATE_"+tt.environ, " & "))
+		c, err := parse(nil, strings.Split("MAILGATE_"+tt.environ, " & "))
+		if err == nil {
+			err = c.Together()
+		}
 		fails(t, err, "MAILGATE_"+name+": "+tt.want)
 	}
-	_, err := parse([]string{"dev", "--hook-supabase", strings.TrimPrefix(supabase, "MAILGATE_HOOK_SUPABASE=")}, []string{"MAILGATE_HOOK_SUPABASE_URL=https://auth.example"})
+	c, err := parse([]string{"dev", "--hook-supabase", strings.TrimPrefix(supabase, "MAILGATE_HOOK_SUPABASE=")}, []string{"MAILGATE_HOOK_SUPABASE_URL=https://auth.example"})
+	if err == nil {
+		err = c.Together()
+	}
 	fails(t, err, "--hook-supabase-url: must be set with hook_supabase") // as dev reads no variable
 	for _, environ := range []string{
 		"MAILGATE_LISTEN=:0", "MAILGATE_LISTEN=:65535", "MAILGATE_SMTP_RATE=0.000001", "MAILGATE_DRAIN_DELAY=0s & MAILGATE_SHUTDOWN_GRACE=0s",
