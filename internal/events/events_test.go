@@ -261,6 +261,49 @@ func TestEvents_ReceiverHangs_JournalFills(t *testing.T) {
 	}
 }
 
+// Events that the receiver never takes hold little of the journal: a hundred of them, far apart, leave room for more.
+func TestJournal_StuckEventsFarApart_HoldLittle(t *testing.T) {
+	t.Parallel()
+	j, _, err := openJournal(t.TempDir(), MaxBytes)
+	must.OK(t, err)
+	line := []byte(fmt.Sprintf("evt_X 1 m %s\n", strings.Repeat("x", 32<<10)))
+	for range 100 {
+		must.Get(j.add([]byte("evt_X 1 m {}\n"), 1))(t)
+		for range 32 {
+			must.OK(t, j.done(must.Get(j.add(line, 1))(t)))
+		}
+	}
+	if j.size > MaxBytes/8 {
+		t.Errorf("100 events of 13 bytes hold %d", j.size)
+	}
+	must.OK(t, j.close())
+}
+
+// A file that cannot be opened for a moment, as by a process with too many, loses nothing.
+func TestEvents_FileCannotBeOpened_TriedAgain(t *testing.T) {
+	t.Parallel()
+	var up atomic.Bool
+	receiver := startReceiver(t, func(call) int {
+		if up.Load() {
+			return 0
+		}
+		return 500
+	})
+	r := open(t, receiver.URL, t.TempDir(), MaxBytes)
+	r.note(t, "alice@example.com", "sent", 0)
+	servertest.Eventually(t, "a failure", func() bool { return r.result(failed) == 1 })
+	name := must.Get(filepath.Glob(filepath.Join(r.dir, "*"+suffix)))(t)[0]
+	must.OK(t, os.Rename(name, name+".away"))
+	must.OK(t, os.Symlink(name, name)) // too many links to follow
+	up.Store(true)
+	servertest.Eventually(t, "another failure", func() bool { return r.result(failed)+r.result(droppedDisk) == 2 })
+	must.OK(t, os.Rename(name+".away", name))
+	servertest.Eventually(t, "the event", func() bool { return r.result(delivered)+r.result(droppedDisk) == 1 })
+	if n := r.result(droppedDisk); n > 0 {
+		t.Errorf("%d are lost", n)
+	}
+}
+
 // An event that nobody has taken for a day is dropped, and what has been handed over is not sent again.
 func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	t.Parallel()

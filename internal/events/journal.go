@@ -24,14 +24,14 @@ type journal struct {
 	lock    *os.File
 	files   map[*segment]bool
 	current *segment // is written; nil: the next line begins one
+	file    *os.File // of the current one
 	next    int      // its number
 	size    int64    // of all files
 }
 
-// segment is one file.
+// segment is one file. Only the current one is open, so that they can be many.
 type segment struct {
 	number  int
-	file    *os.File
 	size    int64
 	waiting int // events in it
 }
@@ -46,8 +46,8 @@ type place struct {
 const (
 	suffix   = ".events"
 	lockName = "in-use"
-	// segments are in a full journal.
-	segments = 64
+	// segmentBytes is the size of a file, which is as much as one event that waits holds back.
+	segmentBytes = 64 << 10
 )
 
 var (
@@ -92,15 +92,12 @@ func (j *journal) load() ([]event, error) {
 		if err != nil {
 			continue // it is none of these files
 		}
-		s := &segment{number: number}
-		if s.file, err = os.Open(name); err != nil {
-			return nil, err
-		}
-		j.files[s] = true
-		text, err := io.ReadAll(s.file)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
+		s := &segment{number: number}
+		j.files[s] = true
 		all = append(all, s.parse(text, done)...)
 		j.size, j.next = j.size+s.size, number+1
 	}
@@ -151,33 +148,36 @@ func (j *journal) add(line []byte, part float64) (place, error) {
 }
 
 func (j *journal) append(line []byte) (p place, err error) {
-	if s := j.current; s != nil && s.size+int64(len(line)) > j.most/segments {
-		j.rotate()
+	if s := j.current; s != nil && s.size+int64(len(line)) > segmentBytes {
+		_ = j.rotate()
 	}
 	if j.current == nil {
 		s := &segment{number: j.next}
 		j.next++
-		if s.file, err = os.OpenFile(j.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600); err != nil {
+		if j.file, err = os.OpenFile(j.path(s), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600); err != nil {
 			return p, err
 		}
 		j.current, j.files[s] = s, true
 	}
 	s := j.current
 	p = place{s, s.size, len(line)}
-	n, err := s.file.Write(line)
+	n, err := j.file.Write(line)
 	s.size, j.size = s.size+int64(n), j.size+int64(n)
 	if err != nil {
-		j.rotate() // what follows an unfinished line would be a part of it
+		_ = j.rotate() // what follows an unfinished line would be a part of it
 	}
 	return p, err
 }
 
 // rotate has the next line begin a file. One that cannot be removed is left to the next start.
-func (j *journal) rotate() {
-	if s := j.current; s.waiting == 0 {
-		_ = j.remove(s)
-	}
+func (j *journal) rotate() error {
+	s := j.current
 	j.current = nil
+	err := j.file.Close()
+	if s.waiting == 0 {
+		err = errors.Join(err, j.remove(s))
+	}
+	return err
 }
 
 func (j *journal) path(s *segment) string {
@@ -187,13 +187,20 @@ func (j *journal) path(s *segment) string {
 func (j *journal) remove(s *segment) error {
 	delete(j.files, s)
 	j.size -= s.size
-	return errors.Join(s.file.Close(), os.Remove(j.path(s)))
+	return os.Remove(j.path(s))
 }
 
 // read returns what is posted of an event.
 func (j *journal) read(p place) (id string, body []byte, err error) {
+	file, err := os.Open(j.path(p.in))
+	if err != nil {
+		return "", nil, err
+	}
+	defer file.Close()
 	line := make([]byte, p.length)
-	if _, err := p.in.file.ReadAt(line, p.at); err != nil {
+	if _, err := file.ReadAt(line, p.at); err == io.EOF {
+		return "", nil, errLine
+	} else if err != nil {
 		return "", nil, err
 	}
 	_, id, body, err = parseLine(line)
@@ -210,13 +217,10 @@ func (j *journal) done(p place) error {
 	return err
 }
 
-// close removes the file that is written if nothing in it waits, and closes the others.
+// close removes the file that is written if nothing in it waits.
 func (j *journal) close() (err error) {
 	if j.current != nil {
-		j.rotate()
-	}
-	for s := range j.files {
-		err = errors.Join(err, s.file.Close())
+		err = j.rotate()
 	}
 	return errors.Join(err, j.lock.Close())
 }

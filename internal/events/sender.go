@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -106,12 +107,16 @@ func (s *sender) begin(life context.Context) <-chan time.Time {
 			continue
 		}
 		id, body, err := s.journal.read(m.events[0].at)
-		if err != nil {
+		if errors.Is(err, errLine) || errors.Is(err, os.ErrNotExist) {
 			s.warn("an event is lost, as the journal cannot be read", err)
 			s.done(m, droppedDisk)
 			continue
 		}
 		s.posting++
+		if err != nil { // such as too many open files
+			s.settle(result{m, err})
+			continue
+		}
 		go func() { s.results <- result{m, s.post(life, id, body, now)} }()
 	}
 	return nil
@@ -151,7 +156,7 @@ func (s *sender) settle(r result) {
 	s.posting--
 	if r.err == nil {
 		if s.warned {
-			s.with.Log.Info("the receiver takes events again", "waiting", s.count())
+			s.with.Log.Info("the receiver takes events again")
 		}
 		s.failures, s.resume, s.warned = 0, 0, false
 		s.done(r.of, delivered)
@@ -228,13 +233,6 @@ func (s *sender) done(m *mailbox, result string) {
 	}
 	m.due = min(m.events[0].noted, s.with.Now())
 	heap.Push(&s.due, m)
-}
-
-func (s *sender) count() (n int) {
-	for _, m := range s.mailboxes {
-		n += len(m.events)
-	}
-	return n
 }
 
 // finish cuts off the posts in progress and keeps what was noted.
