@@ -7,6 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -135,6 +139,33 @@ func TestServe_Collector_GetsTheSpansOfARequest(t *testing.T) {
 	for _, private := range []string{"alice", "bob", "example.com", sixDigits.FindString(relay.List()[0].Text), apiKey} {
 		if bytes.Contains(otel.raw, []byte(private)) {
 			t.Errorf("the collector got %q", private)
+		}
+	}
+}
+
+// OpenTelemetry's own collector understands what it gets.
+func TestServe_RealCollector_PrintsTheSpans(t *testing.T) {
+	need.Long(t)
+	t.Parallel()
+	program, at, log := filepath.Join(t.TempDir(), "collector"), fmt.Sprint("127.0.0.1:", servertest.Port(t)), &output{}
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", "../../.ci/collector", "-o", program, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(program, "--config", `yaml:{receivers: {otlp: {protocols: {http: {endpoint: "`+at+`"}}}}, exporters: {debug: {verbosity: detailed}},
+		service: {pipelines: {traces: {receivers: [otlp], exporters: [debug]}}, telemetry: {metrics: {level: none}}}}`)
+	cmd.Stdout, cmd.Stderr = log, log
+	ended := must.Get(servertest.StartProcess(cmd))(t)
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	servertest.Eventually(t, "the collector", func() bool { return strings.Contains(log.String(), "Everything is ready") })
+	p := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+at, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_RESOURCE_ATTRIBUTES=service.instance.id=node-1"))
+	newClient(t, p.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	servertest.Eventually(t, "the last span", func() bool { return regexp.MustCompile(`Name +: send-code\n`).MatchString(log.String()) })
+	id := p.awaitLine(t, "request", "trace_id")
+	text := log.String()
+	for _, want := range []string{"Str(mailgate)", "Str(node-1)", "Trace ID       : " + id, "Name           : decision", "Name           : relay", "Name: final dot"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not print %q:\n%s", want, text)
 		}
 	}
 }
