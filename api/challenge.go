@@ -42,11 +42,13 @@ func (s *Server) challenged(r *request, traits rules.Send, d *rules.Decision) *p
 		p.detail = "The challenge cannot be verified now. Solve the proof of work and send again with it."
 	case r.unsolved != nil:
 		p.detail = sentence(r.unsolved.Error()) + " Solve this one and send again with it."
+	case traits.Solved != "":
+		p.detail = "The token was used before. Solve this challenge and send again with it."
 	}
 	return p
 }
 
-// unchallenged is a decision for a countdown, which waits for no rule whose challenge can be solved.
+// unchallenged is a decision for a countdown or a look at a mailbox, which waits for no rule whose challenge can be solved.
 func unchallenged(d rules.Decision) rules.Decision {
 	if d.Challenge {
 		d.Rule, d.By, d.Verdict = "", "", throttle.Verdict{Now: d.Verdict.Now, RetryAt: d.Verdict.Now, Degraded: d.Degraded}

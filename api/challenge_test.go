@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,7 +63,7 @@ func TestSend_Challenge_SolvedOnce(t *testing.T) {
 	other.contains(t, "another mailbox or visitor")
 	other.logged(t, fields{"outcome": "challenged", "cause": "the challenge is not solved: it is of another mailbox or visitor, or was altered"})
 	another.visit("a@example.com", visitor, token, "one").is(t, 200, "")
-	r.visit("a@example.com", visitor, token, "").is(t, 403, "challenge-required")
+	r.visit("a@example.com", visitor, token, "").contains(t, "The token was used before.")
 	another.visit("a@example.com", visitor, token, "").is(t, 403, "challenge-required")
 	again := r.visit("a@example.com", visitor, token, "one")
 	again.is(t, 200, "")
@@ -85,6 +86,20 @@ func TestSend_Challenge_SolvedOnce(t *testing.T) {
 		`mailgate_challenges_total{kind="altcha",result="solved"} `, `mailgate_challenges_total{kind="altcha",result="unsolved"} 2`)
 	r.do("GET", "/admin/requests?outcome=challenged&limit=1", opsKey, "").contains(t, `"rule":"visitor"`, `"visitor":"203.0.113.7"`)
 	r.do("POST", "/admin/what-if/rules", opsKey, "").is(t, 200, "")
+}
+
+// Looks at a mailbox wait for no rule whose challenge can be solved, as its countdown.
+func TestPeek_ARuleWithAChallenge_IsNoWait(t *testing.T) {
+	r := newRig(t, setup{})
+	set := must.Get(rules.New(rules.Options{Tokens: r.tiers("tokens", "token=1/20m")},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.tiers("mailboxes", "hour=4/1h")},
+		rules.Rule{Name: "everybody", By: rules.ByAll, Limiter: r.tiers("everybody", "day=1/24h"), Challenge: true}))(t)
+	r.API.Reload(api.Live{Rules: set, Composer: r.Options.Live.Composer})
+	r.send("a@example.com").is(t, 200, "")
+	r.send("b@example.com").is(t, 403, "challenge-required")
+	for _, path := range []string{"/mailboxes/b@example.com", "/admin/mailboxes/b@example.com"} {
+		r.do("GET", path, map[bool]string{true: opsKey, false: appKey}[strings.HasPrefix(path, "/admin")], "").says(t, fields{"wait_ms": 0.0, "rule": nil})
+	}
 }
 
 // One token and two nodes: of sends at the same moment one passes.

@@ -75,6 +75,7 @@ func (s *Server) peek(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	decision = unchallenged(decision)
 	answer := mailboxAnswer{Email: r.mailbox.String(), Denied: decision.Denied}
 	if found, err := s.with.Suppressions.Find(r.mailbox); err != nil {
 		return nil, err
@@ -91,6 +92,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	decision = unchallenged(decision)
 	history, err := r.live.Rules.Mailbox(sendTo(mailbox)).History(r.ctx, mailbox.Key())
 	if err != nil {
 		return nil, err

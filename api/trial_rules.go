@@ -58,8 +58,9 @@ type rulesTrial struct {
 	Since      *string     `json:"since"` // when the first of them was admitted
 	Sends      int         `json:"sends"`
 	Refused    int         `json:"refused"`
-	Mailboxes  int         `json:"mailboxes"` // with a send refused
-	Visitors   int         `json:"visitors"`  // who would have been refused
+	Challenged int         `json:"challenged"` // asked for a challenge
+	Mailboxes  int         `json:"mailboxes"`  // with a send refused
+	Visitors   int         `json:"visitors"`   // who would have been refused
 	Rules      []triedRule `json:"rules"`
 	Complete   bool        `json:"complete"` // whether there was time for all
 	ServerTime string      `json:"server_time"`
@@ -123,7 +124,9 @@ func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.I
 			of := unverified[one.send.Mailbox]
 			of[one.send.Caller] = append(of[one.send.Caller], set.Returned(text)...)
 		}
-		if !d.Allowed {
+		if d.Challenge {
+			t.Challenged++
+		} else if !d.Allowed {
 			t.Refused++
 			mailboxes[one.send.Mailbox] = true
 			visitors[network.Visitor(one.send.Client)] = true

@@ -62,7 +62,7 @@ func TestTryRules_Budget_CountsWhatStayedUnverified(t *testing.T) {
 				return local.New(own.Table(name), throttletest.Policy(t, tiers))
 			}
 			set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter("mailbox", "day=100/24h")},
-				rules.Rule{Name: "unproven", By: rules.ByAll, Limiter: limiter("unproven", "floor=2/24h"), Budget: &rules.Budget{}}))(t)
+				rules.Rule{Name: "unproven", By: rules.ByAll, Limiter: limiter("unproven", "floor=2/24h"), Budget: &rules.Budget{}, Challenge: true}))(t)
 			return set, func() { _ = own.Close() }, nil
 		}
 	}})
@@ -76,5 +76,5 @@ func TestTryRules_Budget_CountsWhatStayedUnverified(t *testing.T) {
 	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 5.0, "refused": 0.0})
 	r.send("f@example.com").is(t, 200, "")
 	r.send("g@example.com").is(t, 200, "")
-	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 7.0, "refused": 1.0})
+	r.do("POST", tryRules, opsKey, "").says(t, fields{"sends": 7.0, "refused": 0.0, "challenged": 1.0, "mailboxes": 0.0})
 }

@@ -914,7 +914,7 @@ export interface components {
             limit: string | null;
             /**
              * Format: int64
-             * @description Milliseconds until the next one is admitted.
+             * @description Milliseconds until the next one is admitted, where a rule asks for a challenge, with it solved.
              */
             wait_ms: number;
             /**
@@ -1084,6 +1084,11 @@ export interface components {
             refused: number;
             /**
              * Format: int64
+             * @description Sends for which they would have asked for a challenge.
+             */
+            challenged: number;
+            /**
+             * Format: int64
              * @description Mailboxes with such a send.
              */
             mailboxes: number;
@@ -1092,7 +1097,7 @@ export interface components {
              * @description Visitors with such a send, of those who are known.
              */
             visitors: number;
-            /** @description What each refused; a shadow would have. */
+            /** @description What each refused, asked for a challenge, or, as a shadow, would have. */
             rules: {
                 rule: string;
                 shadow: boolean;

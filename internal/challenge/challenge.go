@@ -31,12 +31,13 @@ type Issuer struct {
 	key       []byte
 	turnstile *Turnstile // nil: not accepted
 	client    *http.Client
+	asking    chan struct{} // one entry for each question to the verifier
 }
 
 // New returns an Issuer. Servers that share their records share the secret, too. Turnstile may be nil.
 func New(of []byte, turnstile *Turnstile) (*Issuer, error) {
 	key, err := secret.Key(of, purpose)
-	return &Issuer{key: key, turnstile: turnstile, client: newClient()}, err
+	return &Issuer{key: key, turnstile: turnstile, client: newClient(), asking: make(chan struct{}, maxAsking)}, err
 }
 
 // For is whom a challenge is for: it is of no use for another mailbox, or to a visitor of another network.
@@ -88,6 +89,12 @@ func (i *Issuer) Check(ctx context.Context, token string, whom For, now int64) (
 	}
 	if i.turnstile == nil {
 		return "", proofOfWork, fmt.Errorf("%w: it is no proof of work", ErrUnsolved)
+	}
+	select {
+	case i.asking <- struct{}{}:
+		defer func() { <-i.asking }()
+	default:
+		return "", widget, fmt.Errorf("%w: too many tokens are being verified", ErrVerifier)
 	}
 	if err := i.turnstile.check(ctx, i.client, token, whom, i.uuid(token, whom.Mailbox), time.UnixMilli(now)); err != nil {
 		return "", widget, err

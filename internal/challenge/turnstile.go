@@ -28,6 +28,7 @@ const (
 	verifyTime  = 2 * time.Second // for all of it
 	maxVerdict  = 16 << 10
 	tokenLength = 2048 // of the longest token
+	maxAsking   = 16   // questions at once, so that a silent verifier keeps few requests waiting
 )
 
 // newClient follows no redirect, which could lead anywhere with the secret.

@@ -1,6 +1,7 @@
 package challenge_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -116,6 +117,38 @@ func TestCheck_Turnstile_OneMailbox(t *testing.T) {
 		if _, _, err := i.Check(t.Context(), token, whom(alice, ""), now); !errors.Is(err, challenge.ErrUnsolved) || c.last.Form != nil {
 			t.Errorf("%.9q was asked about: %v", token, err)
 		}
+	}
+}
+
+// A verifier that does not answer keeps few requests waiting: for the others it has failed at once.
+func TestCheck_VerifierSilent_FewWait(t *testing.T) {
+	t.Parallel()
+	const few = 16
+	began, answer, done := make(chan struct{}, 2*few), make(chan struct{}), make(chan error, few)
+	i, _ := against(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-answer
+		(&cloudflare{used: map[string]string{}}).ServeHTTP(w, r)
+	}), "own", "acme.example")
+	check := func(token string) error {
+		_, _, err := i.Check(context.Background(), token, whom(alice, ""), now)
+		return err
+	}
+	for n := range few {
+		go func() { done <- check(fmt.Sprint("token ", n)) }()
+	}
+	for range few {
+		<-began
+	}
+	if err := check("one more"); !errors.Is(err, challenge.ErrVerifier) || len(began) > 0 {
+		t.Errorf("beside %d others: %v", few, err)
+	}
+	close(answer)
+	for range few {
+		<-done
+	}
+	if err := check("the next"); err != nil {
+		t.Errorf("after them: %v", err)
 	}
 }
 
