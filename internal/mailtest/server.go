@@ -148,13 +148,14 @@ func (s *Server) prepare(t testing.TB, program string, options Options, port, se
 		return err
 	}
 	// A copy leaves the set-user-ID bit behind, with which the server would not end with the
-	// test.
-	binary, err := os.ReadFile(program)
-	if err != nil {
+	// test. A process of its own makes it: a file that this one had open to write could be open in
+	// a child that another test starts, and is busy then.
+	own := filepath.Join(s.dir, "exim")
+	if err := errors.Join(exec.Command("cp", program, own).Run(), os.Chmod(own, 0o700)); err != nil {
 		return err
 	}
 	for name, text := range map[string][]byte{
-		"exim": binary, "exim.conf": config.Bytes(), "ca.pem": authority.PEM(),
+		"exim.conf": config.Bytes(), "ca.pem": authority.PEM(),
 		"server.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}),
 		"server.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 	} {
