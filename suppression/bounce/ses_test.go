@@ -23,10 +23,12 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/suppression/bounce"
 )
@@ -60,9 +62,10 @@ func newAmazon(t *testing.T) *amazon {
 	hour := time.Hour.Milliseconds()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
-		defer a.mu.Unlock()
 		a.asked = append(a.asked, r.Host+r.URL.Path)
-		if file := a.files[r.URL.Path]; file != nil {
+		file := a.files[r.URL.Path]
+		a.mu.Unlock()
+		if file != nil {
 			file(w)
 			return
 		}
@@ -248,6 +251,23 @@ func TestSES_HugeCertificate_NotRead(t *testing.T) {
 		}
 		return len(a.requests()) > 1 // the first was given up
 	})
+}
+
+// A certificate that does not come is given up after five seconds, and fetched anew.
+func TestSES_SilentCertificate_GivenUp(t *testing.T) {
+	need.Long(t)
+	t.Parallel()
+	a := newAmazon(t)
+	end, whole := make(chan struct{}), a.files[certPath]
+	var first atomic.Bool
+	t.Cleanup(func() { close(end) })
+	a.files[certPath] = func(w http.ResponseWriter) {
+		if first.CompareAndSwap(false, true) {
+			<-end
+		}
+		whole(w)
+	}
+	a.known()
 }
 
 // message2 is a message that names a certificate, without the time to sign it.
