@@ -31,7 +31,9 @@ type ruleAnswer struct {
 func readRule(r *request) error {
 	rule, known := r.live.Rules.Rule(r.c.Params("rule"))
 	if !known {
-		return unknown(unknownRule, "rule", r.live.Rules.Names())
+		p := unknown(unknownRule, "rule", r.live.Rules.Names())
+		p.detail += " A denial or a built-in limit cannot be looked up: GET /admin/mailboxes/{email} (mailgate show EMAIL) says what denies a mailbox, and the guesses left."
+		return p
 	}
 	if rule.By == rules.ByMailbox {
 		return invalidFields([]fieldProblem{{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +

@@ -163,12 +163,23 @@ func notes(c *config.Config) (all []string) {
 // ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	known := slices.Concat(c.APIKeys.Names(), c.Hooks())
-	for _, r := range file.Rules {
-		missing := slices.DeleteFunc(slices.Concat(r.Exempt.Callers, r.Only.Callers), func(name string) bool { return slices.Contains(known, name) })
+	callers := func(what string, names ...string) {
+		missing := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
 		if len(missing) > 0 {
-			all = append(all, fmt.Sprintf("the rule %s names API keys that are not set: %s", r.Name, strings.Join(missing, ", ")))
+			all = append(all, fmt.Sprintf("the %s names API keys that are not set: %s", what, strings.Join(missing, ", ")))
 		}
 	}
+	for _, r := range file.Rules {
+		names := slices.Concat(r.Exempt.Callers, r.Only.Callers)
+		for _, o := range r.Overrides {
+			names = append(names, o.Some.Callers...)
+		}
+		callers("rule "+r.Name, names...)
+	}
+	for _, d := range file.Denials {
+		callers("denial "+d.Name, slices.Clone(d.Some.Callers)...)
+	}
+	all = append(all, file.Notes...)
 	if file.Mailbox().Shadow {
 		all = append(all, "THE RULE MAILBOX IS IN SHADOW: any mailbox can be sent any number of emails")
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,6 +108,14 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nclient-ip  by client_ip  sliding-window minute=100/60s", "check-config")
 	shadow := servertest.Write(t, t.TempDir()+"/rules.yaml", "rules: [{name: mailbox, shadow: true}]")
 	does(t, settingsFor("smtps://relay.example"), exitOK, "\nnote: THE RULE MAILBOX IS IN SHADOW", "check-config", "--rules="+shadow)
+	servertest.Write(t, filepath.Join(filepath.Dir(shadow), "list.conf"), "co.uk\n"+strings.Repeat("a.example\n", 99))
+	keys := servertest.Write(t, shadow, `
+rules: [{name: callers, by: api_key, limit: hour=9/1h}]
+deny: [{name: old, api_keys: [app, old-shop]}, {name: list, file: list.conf}]
+overrides: [{rule: callers, api_keys: [app, batch], limit: hour=5/1h}]`)
+	for _, note := range []string{"the rule callers names API keys that are not set: batch\n", "the denial old names API keys that are not set: old-shop\n", "list.conf: 1 of 100 entries are left out"} {
+		does(t, settingsFor("smtps://relay.example"), exitOK, note, "check-config", "--rules="+keys)
+	}
 }
 
 func TestUnknownVariable_Similar_IsSuggested(t *testing.T) {

@@ -107,6 +107,15 @@ func TestReload_WrongList_KeepsTheOldOne(t *testing.T) {
 	write("other.example\r\n", `"rules_changed":"denial disposable"`)
 	s.app.mustSend(t, "a@other.example", 422)
 	s.app.mustSend(t, "a@mailinator.example", 200)
+	// A public suffix in a long list costs that line alone.
+	var published strings.Builder
+	for i := range 99 {
+		fmt.Fprintf(&published, "disposable%d.example\n", i)
+	}
+	write("co.uk\n"+published.String(), `"rules_changed":"denial disposable"`)
+	s.awaitLine(t, list+": 1 of 100 entries are left out, as they are whole public suffixes", "level")
+	s.app.mustSend(t, "a@disposable98.example", 422)
+	s.app.mustSend(t, "a@some.co.uk", 200)
 }
 
 // A reload of long lists refuses nothing meanwhile.

@@ -79,6 +79,7 @@ func TestOperator_Rule_ShownAndReset(t *testing.T) {
 - {name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}
 - {name: client-ip, limit: hour=2/1h, by: client_ip, algorithm: fixed-window}
 - {name: provider, by: all, algorithm: token-bucket, limit: day=3/24h, burst: 3, keep_for_first_sends: 1}
+deny: [{name: disposable, domains: [disposable.example]}]
 `, settingsFor(startRelay(t).URL(), inMemory))
 	environ := operatorOf(s.URL)
 	send := func(email string, status int) {
@@ -97,6 +98,10 @@ func TestOperator_Rule_ShownAndReset(t *testing.T) {
 	does(t, environ, exitOK, ": 3\n", "reset", "--rule", "provider")
 
 	does(t, environ, exitFailure, "answers 404: Unknown rule: No rule has this name.", "reset", "--rule", "clientip", "2001:db8::7")
+	for _, name := range []string{"disposable", "guesses"} { // answers call them rules
+		does(t, environ, exitFailure, "(mailgate show EMAIL) says what denies a mailbox", "show", "--rule", name, "example.com")
+	}
+	does(t, environ, exitFailure, "This rule counts all sends as one: leave subject out.", "show", "--rule", "provider", "x")
 	does(t, environ, exitFailure, "POST /admin/mailboxes/{email}/reset", "reset", "--rule", "mailbox", "alice@example.com")
 	does(t, environ, exitFailure, "subject must be an IPv4 or IPv6 address.", "reset", "--rule", "client-ip", "2001:db8::/64")
 	does(t, environ, exitFailure, "subject is missing.", "reset", "--rule", "client-ip")

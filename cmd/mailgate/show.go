@@ -48,6 +48,7 @@ func (showCommand) Help() string {
 
 	mailgate show alice@example.com
 	mailgate show --rule client-ip 198.51.100.7
+	mailgate show --rule provider
 	mailgate show --action login user-4711` + whichServer + ` --action sends the first of MAILGATE_API_KEYS instead.`
 }
 

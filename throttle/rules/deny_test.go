@@ -104,6 +104,31 @@ func TestTake_Override_NarrowestDecides(t *testing.T) {
 	}
 }
 
+// Of the overrides of a rule by two traits, one decides, wherever it is written: that of the mailbox first, of the purpose last.
+func TestPeek_TwoTraitsOverridden_OneOrder(t *testing.T) {
+	send := to("a@b.example")
+	order := []struct {
+		by   rules.By
+		some rules.Some
+	}{
+		{rules.ByMailbox, rules.Some{Mailboxes: []string{send.Mailbox}}}, {rules.ByDomain, rules.Some{Domains: []string{"b.example"}}},
+		{rules.ByClientIP, rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}, {rules.ByAPIKey, rules.Some{Callers: []string{send.Caller}}},
+		{rules.ByTemplate, rules.Some{Templates: []string{send.Template}}}, {rules.ByPurpose, rules.Some{Purposes: []string{send.Purpose}}},
+	}
+	for i, first := range order {
+		for _, other := range order[i+1:] {
+			r := newRig(t)
+			by, _ := rules.Pair(first.by, other.by)
+			rule := r.exact("pair", by, "hour=2/1h")
+			rule.Overrides = []rules.Override{{Some: other.some, Algorithm: throttletest.Policy(t, "hour=3/1h")}, {Some: first.some, Algorithm: throttletest.Policy(t, "hour=4/1h")}}
+			rule, _ = r.set(false, r.mailbox("hour=9/1h"), rule).Rule("pair")
+			if v := must.Get(rule.Peek(ctx, send))(t); v.Tiers[0].Limit != 4 {
+				t.Errorf("by %s: the limit is %d", by, v.Tiers[0].Limit)
+			}
+		}
+	}
+}
+
 // One limit decides about each record, or a look at it and the memory of refusals would tell another than a send.
 func TestNew_OverrideNotByTheKey_Refused(t *testing.T) {
 	prefix := func(text string) rules.Some { return rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix(text)}} }

@@ -21,11 +21,11 @@ type denyText struct {
 }
 
 // read reads a denial, and its file if it has one.
-func (t denyText) read(d Defaults, beside string, all []Rule, seen map[string]bool) (denial rules.Denial, err error) {
+func (t denyText) read(d Defaults, beside string, f *File, seen map[string]bool) (denial rules.Denial, err error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return denial, err
 	}
-	if slices.ContainsFunc(all, func(r Rule) bool { return r.Name == t.Name }) {
+	if slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Name == t.Name }) {
 		return denial, refuse("name", "a rule has this name")
 	}
 	denial = rules.Denial{Name: t.Name, Shadow: t.Shadow}
@@ -34,7 +34,7 @@ func (t denyText) read(d Defaults, beside string, all []Rule, seen map[string]bo
 		return denial, err
 	}
 	if t.File != "" {
-		if err := addFile(&denial.Some, relative(beside, t.File), w); err != nil {
+		if err := f.addFile(&denial.Some, relative(beside, t.File), w); err != nil {
 			return denial, err
 		}
 	}
@@ -59,7 +59,7 @@ func (d Defaults) guarded(force bool) words {
 		return func(text string) (string, error) {
 			one, err := read(text)
 			if err == nil && !force && d.ofSender(one) {
-				err = errors.New("it denies the domain of MAILGATE_FROM; add force: true if that is meant")
+				err = errors.New("it denies the domain of MAILGATE_FROM; if that is meant, use deny with force: true")
 			}
 			return one, err
 		}

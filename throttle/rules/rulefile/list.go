@@ -3,6 +3,8 @@ package rulefile
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"unicode"
@@ -14,19 +16,23 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// maxList is the largest list, in bytes: a million domains.
-const maxList = 32 << 20
+// maxList is the largest list, in bytes: a million domains. Of so many entries one may be a public suffix.
+const (
+	maxList     = 32 << 20
+	perSuffixes = 100
+)
 
 // addFile adds what a file lists: a domain, a mailbox or a network on each line, and comments from a # on.
-// This is how lists of disposable domains are published.
-func addFile(to *rules.Some, path string, w words) error {
+// This is how lists of disposable domains are published. Some of them have a public suffix, which is left out with a note.
+func (f *File) addFile(to *rules.Some, path string, w words) error {
 	text, err := boundedfile.Read(path, maxList)
 	if err != nil {
 		return wrongIn("file", err)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this mark
-	number, before := 0, len(to.Mailboxes)+len(to.Domains)+len(to.Networks)
+	number, entries, suffixes := 0, 0, 0
 	wrong := func(problem string) error { return &yamlfile.Error{File: path, Line: number, Problem: problem} }
+	var suffix error // the first
 	for line := range strings.Lines(string(text)) {
 		number++
 		if !strings.HasSuffix(line, "\n") {
@@ -39,12 +45,22 @@ func addFile(to *rules.Some, path string, w words) error {
 		if entry = strings.TrimSpace(entry); entry == "" {
 			continue
 		}
-		if err := addEntry(to, entry, w); err != nil {
+		entries++
+		switch err := addEntry(to, entry, w); {
+		case errors.Is(err, errSuffix):
+			suffixes++
+			suffix = cmp.Or(suffix, wrong(err.Error()))
+		case err != nil:
 			return wrong(err.Error())
 		}
 	}
-	if len(to.Mailboxes)+len(to.Domains)+len(to.Networks) == before {
+	switch {
+	case entries == 0:
 		return wrong("it lists nothing")
+	case suffixes*perSuffixes > entries:
+		return suffix
+	case suffixes > 0:
+		f.Notes = append(f.Notes, fmt.Sprintf("%s: %d of %d entries are left out, as they are whole public suffixes", path, suffixes, entries))
 	}
 	to.Mailboxes, to.Domains = sorted(to.Mailboxes, cmp.Compare), sorted(to.Domains, cmp.Compare)
 	to.Networks = sorted(to.Networks, netip.Prefix.Compare)
@@ -63,8 +79,7 @@ func addEntry(to *rules.Some, entry string, w words) (err error) {
 	} else if _, no := network.Parse(entry); no == nil {
 		p, err = w.network(entry)
 		to.Networks = append(to.Networks, p)
-	} else {
-		domain, err = w.domain(entry)
+	} else if domain, err = w.domain(entry); err == nil {
 		to.Domains = append(to.Domains, domain)
 	}
 	return err

@@ -31,7 +31,7 @@ func (f *File) override(all []overrideText, d Defaults, beside string) (at int, 
 		if n < 0 {
 			return i, refuse("rule", "no rule has this name")
 		}
-		o, err := t.read(d, beside, f.Rules[n])
+		o, err := t.read(d, beside, f, f.Rules[n])
 		if err == nil {
 			err = once(seen, t.Rule, o.Some)
 		}
@@ -43,12 +43,16 @@ func (f *File) override(all []overrideText, d Defaults, beside string) (at int, 
 	return 0, nil
 }
 
-func (t overrideText) read(d Defaults, beside string, of Rule) (o rules.Override, err error) {
-	if o.Some, err = t.Some.read(d.words(), ""); err != nil {
+func (t overrideText) read(d Defaults, beside string, f *File, of Rule) (o rules.Override, err error) {
+	w := d.words()
+	if zero.MatchString(t.Limit) {
+		w = d.guarded(false)
+	}
+	if o.Some, err = t.Some.read(w, ""); err != nil {
 		return o, err
 	}
 	if t.File != "" {
-		if err := addFile(&o.Some, relative(beside, t.File), d.words()); err != nil {
+		if err := f.addFile(&o.Some, relative(beside, t.File), w); err != nil {
 			return o, err
 		}
 	}

@@ -37,6 +37,7 @@ type File struct {
 	Rules   []Rule
 	Denials []rules.Denial
 	Actions []Action
+	Notes   []string // what is probably not meant, for people
 
 	parts map[string]part
 }
@@ -200,7 +201,7 @@ func Read(path string, d Defaults) (File, error) {
 	}
 	beside := filepath.Dir(path)
 	for i, dt := range t.Deny {
-		denial, err := dt.read(d, beside, f.Rules, seen)
+		denial, err := dt.read(d, beside, &f, seen)
 		if err != nil {
 			return File{}, locate(file, "denial", dt.Name, fmt.Sprintf("$.deny[%d]", i), err)
 		}

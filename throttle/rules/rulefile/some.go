@@ -82,10 +82,12 @@ func (d Defaults) domain(text string) (string, error) {
 	case !ok:
 		return "", errors.New("a provider reads this domain as one mailbox; write its address")
 	case address.PublicSuffix(domain):
-		return "", errors.New("this is a whole public suffix, below which anybody registers domains")
+		return "", errSuffix
 	}
 	return domain, nil
 }
+
+var errSuffix = errors.New("this is a whole public suffix, below which anybody registers domains")
 
 // callerName returns the name of an API key.
 func callerName(text string) (string, error) {
