@@ -14,7 +14,7 @@ import (
 
 // subjectBody is the body of the routes about the subject of an action.
 type subjectBody struct {
-	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
+	Subject *string `json:"subject" validate:"required,min=1,bytes=256,opaque"`
 }
 
 func (b *subjectBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {

@@ -13,7 +13,7 @@ func (s *Server) solve(r *request, traits *rules.Send, token string) {
 	if token == "" || !r.live.Rules.Challenges() {
 		return
 	}
-	hash, kind, err := s.challenges.Check(r.ctx, token, whomOf(traits), s.with.Now())
+	hash, kind, err := s.challenges.Check(r.ctx, token, challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}, s.with.Now())
 	traits.Solved, r.unsolved = hash, err
 	result := "solved"
 	switch {
@@ -25,17 +25,13 @@ func (s *Server) solve(r *request, traits *rules.Send, token string) {
 	s.metrics.challenges.WithLabelValues(kind, result).Inc()
 }
 
-func whomOf(traits *rules.Send) challenge.For {
-	return challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}
-}
-
 // challenged returns the problem of a refusal that a solved challenge lifts. Other doors have no room for one. While the verifier of one fails, the
 // other is offered alone.
 func (s *Server) challenged(r *request, traits rules.Send, d *rules.Decision) *problem {
 	r.outcome = outcomeChallenged
 	s.metrics.count(r.door, r.outcome, d.Rule, d.Verdict.Limit)
 	failed := errors.Is(r.unsolved, challenge.ErrVerifier)
-	offer := s.challenges.Offer(whomOf(&traits), s.with.Now(), !failed)
+	offer := s.challenges.Offer(challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}, s.with.Now(), !failed)
 	p := &problem{kind: challengeRequired, report: s.reportSend(r, traits, d), offer: &offer, cause: r.unsolved}
 	switch {
 	case failed:

@@ -82,7 +82,7 @@ func TestUnknown_EachName_ListsTheKnown(t *testing.T) {
 	r := newRig(t, setup{actions: twoActions, rules: ruleForEach})
 	for _, tt := range [][4]string{
 		{"POST", "/actions/answer/take", `{"subject":"x"}`, "No action has this name. Known: pace, reply."},
-		{"POST", "/admin/rules/visitors/peek", `{"subject":"x"}`, "No rule has this name. Known: all-rule, api-key-rule, client-ip-rule, domain-rule, mailbox, mailbox-rule, purpose-rule, template-rule."},
+		{"POST", "/admin/rules/visitors/peek", `{"subject":"x"}`, "No rule has this name. Known: all-rule, api-key-rule, client-ip-rule, domain-rule, mailbox, mailbox-rule, purpose-rule, template-rule. A denial or a built-in limit cannot be looked up: GET /admin/mailboxes/{email} (mailgate show EMAIL) says what denies a mailbox, and the guesses left."},
 		{"POST", "/send-code", `{"email":"a@example.com","template":"kode"}`, "template is unknown; known are code."},
 		{"POST", "/admin/rules/template-rule/peek", `{"subject":"kode"}`, "subject must be the name of a template: code."},
 		{"POST", "/admin/rules/api-key-rule/peek", `{"subject":"x"}`, "subject must be the name of an API key: blog, shop."},

@@ -11,7 +11,7 @@ import (
 
 // ruleBody is the body of the routes about a rule. A rule that counts all sends has no subject.
 type ruleBody struct {
-	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
+	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,opaque"`
 
 	key  string // under which the rule counts the subject
 	send rules.Send

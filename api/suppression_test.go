@@ -57,6 +57,9 @@ func TestSuppress_Invalid_Refused(t *testing.T) {
 	r.do("PUT", "/admin/suppressions/no-at", opsKey, `{}`).isInvalid(t, "email:no-at")
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"reason":"bored"}`).isInvalid(t, "reason:invalid")
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"source":"a\nb"}`).isInvalid(t, "source:invalid")
+	for _, c := range []string{"\u202e", "\u2066", "\u200f", "\u2028", "\ufeff", "\u009b"} { // they steer the text around them
+		r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"source":"a`+c+`b"}`).isInvalid(t, "source:invalid")
+	}
 	r.do("PUT", "/admin/suppressions/a@example.com", opsKey, `{"reason":null}`).is(t, 400, "bad-request")
 	r.do("DELETE", "/admin/suppressions/no-at", opsKey, "").isInvalid(t, "email:no-at")
 	r.do("GET", "/admin/suppressions?after=x", opsKey, "").isInvalid(t, "after:invalid")

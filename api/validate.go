@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -60,7 +61,8 @@ func newValidate() *validator.Validate {
 		"purpose":   func(text string) bool { return throttle.CheckName(text) == nil },
 		"code":      func(text string) bool { _, err := verify.ParseCode(text); return err == nil },
 		"admission": func(text string) bool { _, err := throttle.ParseID(text); return err == nil },
-		"printable": func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
+		"opaque":    func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
+		"printable": func(text string) bool { return !strings.ContainsFunc(text, message.IsControl) },
 		"address":   func(reason string) bool { return reason == "" },
 		"noaddress": func(reason string) bool { return reason == "" || reason == string(missing) },
 	}
@@ -103,6 +105,7 @@ var reasons = map[string]struct{ word, sentence string }{
 	"max":               {"too-long", "%s must not exceed 500 characters."},
 	"bytes":             {"too-long", "%s must not exceed 256 bytes."},
 	"oneof":             {"invalid", "%s must be complaint, manual, hard-bounce or not-me."},
+	"opaque":            {"invalid", "%s has a control character."},
 	"printable":         {"invalid", "%s has a control character."},
 	"ip":                {"invalid", "%s must be an IPv4 or IPv6 address."},
 	"purpose":           {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},

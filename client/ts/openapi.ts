@@ -969,7 +969,7 @@ export interface components {
         };
         SuppressRequest: {
             reason?: components["schemas"]["SuppressionReason"];
-            /** @description Where it came from, in up to 256 bytes. */
+            /** @description Where it came from, in up to 256 bytes without control characters, also those that reorder text. */
             source?: string;
         };
         Suppression: components["schemas"]["Suppressed"] & {

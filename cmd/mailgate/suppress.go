@@ -33,7 +33,7 @@ func (suppressCommand) Help() string {
 	mailgate suppress alice@example.com --source "ticket 4711"
 	mailgate suppress --import bounces.csv
 
---import reads what mailgate suppressions --csv prints, and what SES, SendGrid and Mailgun export. Rows without a valid address are counted and left out; so are those of a list with a column status, such as SendGrid's bounces and blocks, whose status is not that of an unknown address, unless you give --reason. A file with a mistake changes nothing.` + whichServer
+--import reads what mailgate suppressions --csv prints, and what SES, SendGrid and Mailgun export. Rows without a valid address are counted and left out; so are, unless you give --reason, those whose status or code is of a temporary failure (4…), and those of a list with a column status, such as SendGrid's bounces and blocks, whose status is not that of an unknown address. A file with a mistake changes nothing.` + whichServer
 }
 
 // suppressed is the outcome of the commands that change the list.
@@ -169,7 +169,7 @@ func readColumns(row []string) (c suppressionColumns, headed bool) {
 	named := func(names ...string) int {
 		return slices.IndexFunc(row, func(cell string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(cell))) })
 	}
-	c = suppressionColumns{email: named("email", "address", "email address", "emailaddress", "recipient"), reason: named("reason", "suppression reason"), status: named("status")}
+	c = suppressionColumns{email: named("email", "address", "email address", "emailaddress", "recipient"), reason: named("reason", "suppression reason"), status: named("status", "code")}
 	if named("code", "error") >= 0 {
 		c.all = "hard-bounce"
 	} else if named("ip") >= 0 {
@@ -194,6 +194,9 @@ func (c suppressionColumns) of(row []string) (email, reason string) {
 	}
 	if slices.Contains(unknownStatuses, cell(c.status)) {
 		c.all = "hard-bounce"
+	}
+	if strings.HasPrefix(cell(c.status), "4") { // a temporary failure, whatever the list calls it
+		return active(cell(c.email)), ""
 	}
 	return active(cell(c.email)), cmp.Or(reasonWords[strings.ToLower(cell(c.reason))], c.all)
 }

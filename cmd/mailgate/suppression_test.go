@@ -126,6 +126,17 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com", "d@example.com"} {
 		does(t, environ, exitOK, "", "unsuppress", email)
 	}
+	// A temporary failure is no hard bounce, whoever exports it.
+	for _, list := range []string{"address,code,error,created_at\na@example.com,452,full,x\nb@example.com,550,x,x\n", "status,reason,email,created\n4.2.2,full,a@example.com,1\n5.1.1,x,b@example.com,1\n", "email,reason,code\na@example.com,BOUNCE,421\nb@example.com,BOUNCE,605\n"} {
+		servertest.Write(t, blocks, list)
+		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", blocks)
+		does(t, environ, exitOK, "removed from the list: 1\n", "unsuppress", "b@example.com")
+		does(t, environ, exitOK, "suppressed: 2\n", "suppress", "--import", blocks, "--reason", "manual")
+		for _, email := range []string{"a@example.com", "b@example.com"} {
+			does(t, environ, exitOK, "removed from the list: 1\n", "unsuppress", email)
+		}
+	}
+	does(t, environ, exitFailure, "source has a control character", "suppress", "a@example.com", "--source", "a\u202eb")
 	// A mistake in the file is found before anything is suppressed.
 	for text, want := range map[string]string{
 		"email,reason\na@example.com,BOUNCE\nb@example.com,\"open\nc@example.com,BOUNCE\n":   "record on line 3",

@@ -1,6 +1,7 @@
 package challenge
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,7 +30,6 @@ type solution struct {
 }
 
 const (
-	algorithm = "SHA-256"
 	maxNumber = 100_000 // half of it are hashed on average, in about a second on a phone
 	expires   = "?expires="
 )
@@ -38,7 +38,7 @@ const (
 // that no digit moves between the salt and the number.
 func (i *Issuer) proof(whom For, now int64) Proof {
 	number, _ := rand.Int(rand.Reader, big.NewInt(maxNumber+1)) // never fails
-	p := Proof{Algorithm: algorithm, MaxNumber: maxNumber, Salt: rand.Text() + expires + strconv.FormatInt((now+Life)/1000, 10) + "&"}
+	p := Proof{Algorithm: "SHA-256", MaxNumber: maxNumber, Salt: rand.Text() + expires + strconv.FormatInt((now+Life)/1000, 10) + "&"}
 	p.Challenge = hashOf(p.Salt, number.Int64())
 	p.Signature = i.sign(p.Salt, p.Challenge, whom)
 	return p
@@ -53,14 +53,18 @@ func (i *Issuer) sign(salt, hash string, whom For) string {
 	return i.sum(proofOfWork, salt, hash, whom.Mailbox, visitor(whom))
 }
 
-// parse reads what a widget sends: JSON in base64, which no token of Turnstile is.
-func parse(token string) (s solution, ok bool) {
+// proofIn returns the text of a solution: a JSON object, which widgets send in base64. No token of Turnstile is one.
+func proofIn(token string) (text []byte, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(token)
-	return s, err == nil && json.Unmarshal(text, &s) == nil
+	return text, err == nil && bytes.HasPrefix(text, []byte("{"))
 }
 
 // checkProof returns the hash of a solution. It is that of the challenge, however the token is spelled.
-func (i *Issuer) checkProof(s solution, whom For, now int64) (string, error) {
+func (i *Issuer) checkProof(text []byte, whom For, now int64) (string, error) {
+	var s solution
+	if json.Unmarshal(text, &s) != nil {
+		return "", fmt.Errorf("%w: it is malformed", ErrUnsolved)
+	}
 	_, until, _ := strings.Cut(strings.TrimSuffix(s.Salt, "&"), expires)
 	end, err := strconv.ParseInt(until, 10, 64)
 	switch {
@@ -68,7 +72,7 @@ func (i *Issuer) checkProof(s solution, whom For, now int64) (string, error) {
 		return "", fmt.Errorf("%w: it is of another mailbox or visitor, or was altered", ErrUnsolved)
 	case err != nil || end*1000 <= now:
 		return "", fmt.Errorf("%w: it has expired", ErrUnsolved)
-	case s.Algorithm != algorithm || !hmac.Equal([]byte(hashOf(s.Salt, s.Number)), []byte(s.Challenge)):
+	case !hmac.Equal([]byte(hashOf(s.Salt, s.Number)), []byte(s.Challenge)):
 		return "", fmt.Errorf("%w: the number is wrong", ErrUnsolved)
 	}
 	return i.sum(proofOfWork, s.Salt, s.Challenge), nil

@@ -48,20 +48,15 @@ type For struct {
 
 // Offer is what is accepted, in answers.
 type Offer struct {
-	ALTCHA    Proof    `json:"altcha"`
-	Turnstile *Sitekey `json:"turnstile,omitempty"`
-}
-
-// Sitekey is what a page needs to show Turnstile.
-type Sitekey struct {
-	Sitekey string `json:"sitekey"`
+	ALTCHA    Proof             `json:"altcha"`
+	Turnstile map[string]string `json:"turnstile,omitempty"` // the sitekey
 }
 
 // Offer makes a challenge. Without turnstile the proof of work is all that is accepted.
 func (i *Issuer) Offer(whom For, now int64, turnstile bool) Offer {
 	o := Offer{ALTCHA: i.proof(whom, now)}
 	if i.turnstile != nil && turnstile {
-		o.Turnstile = &Sitekey{i.turnstile.Sitekey}
+		o.Turnstile = map[string]string{"sitekey": i.turnstile.Sitekey}
 	}
 	return o
 }
@@ -83,8 +78,8 @@ var (
 
 // Check returns the hash by which a token counts once, and its kind. Every error is ErrUnsolved or ErrVerifier.
 func (i *Issuer) Check(ctx context.Context, token string, whom For, now int64) (hash, kind string, err error) {
-	if p, ok := parse(token); ok {
-		hash, err = i.checkProof(p, whom, now)
+	if text, ok := proofIn(token); ok {
+		hash, err = i.checkProof(text, whom, now)
 		return hash, proofOfWork, err
 	}
 	if i.turnstile == nil {

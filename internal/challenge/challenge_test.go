@@ -94,7 +94,6 @@ func TestCheck_AlteredProof_Unsolved(t *testing.T) {
 		"no number":      func(s map[string]any) { delete(s, "number") },
 		"a fraction":     func(s map[string]any) { s["number"] = 0.5 },
 		"another hash":   func(s map[string]any) { s["challenge"] = strings.Repeat("0", 64) },
-		"SHA-1":          func(s map[string]any) { s["algorithm"] = "SHA-1" },
 		"no signature":   func(s map[string]any) { s["signature"] = "" },
 		"a later time":   func(s map[string]any) { s["salt"] = strings.Replace(s["salt"].(string), "expires=", "expires=9", 1) },
 		"no time":        func(s map[string]any) { s["salt"], _, _ = strings.Cut(s["salt"].(string), "?") },

@@ -2,6 +2,8 @@ package challenge_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -80,7 +82,7 @@ func TestCheck_Turnstile_AsItsTestKeysSay(t *testing.T) {
 		{"another", "example.com", challenge.ErrVerifier},
 	} {
 		i, _ := against(t, c, tt.secret, tt.host)
-		if offer := i.Offer(whom(alice, ""), now, true); offer.Turnstile == nil || offer.Turnstile.Sitekey != "site" || i.Offer(whom(alice, ""), now, false).Turnstile != nil {
+		if offer := i.Offer(whom(alice, ""), now, true); offer.Turnstile["sitekey"] != "site" || i.Offer(whom(alice, ""), now, false).Turnstile != nil {
 			t.Errorf("offered: %+v", offer)
 		}
 		hash, kind, err := i.Check(t.Context(), dummy, whom(alice, "203.0.113.7"), now)
@@ -116,6 +118,24 @@ func TestCheck_Turnstile_OneMailbox(t *testing.T) {
 	for _, token := range []string{"", strings.Repeat("x", 2049)} {
 		if _, _, err := i.Check(t.Context(), token, whom(alice, ""), now); !errors.Is(err, challenge.ErrUnsolved) || c.last.Form != nil {
 			t.Errorf("%.9q was asked about: %v", token, err)
+		}
+	}
+}
+
+// A proof of work that is malformed is refused here: nobody is asked about it.
+func TestCheck_MalformedProof_NotAskedAbout(t *testing.T) {
+	t.Parallel()
+	c := &cloudflare{used: map[string]string{}}
+	i, _ := against(t, c, "own", "acme.example")
+	p := i.Offer(whom(alice, ""), now, true).ALTCHA
+	malformed := map[string]string{"cut off": base64.StdEncoding.EncodeToString([]byte(`{"algorithm":"SHA-256","chall`))}
+	for name, number := range map[string]any{"a text": "12", "a fraction": 12.5, "a list": []int{12}, "too large": json.Number("1e30")} {
+		malformed[name] = solve(t, p, func(s map[string]any) { s["number"] = number })
+	}
+	for name, token := range malformed {
+		hash, kind, err := i.Check(t.Context(), token, whom(alice, ""), now)
+		if hash != "" || kind != "altcha" || !errors.Is(err, challenge.ErrUnsolved) || !strings.Contains(err.Error(), "malformed") || c.last.Form != nil {
+			t.Errorf("%s: %q, %s, %v, asked %v", name, hash, kind, err, c.last.Form)
 		}
 	}
 }

@@ -32,6 +32,9 @@ func ParseSender(text string) (Sender, error) {
 	if len(text) > 254+4*maxSenderName+4 {
 		return Sender{}, errors.New("the sender is too long")
 	}
+	if strings.Contains(text, "{{") {
+		return Sender{}, errors.New("the sender cannot have {{, as it is not filled in")
+	}
 	parsed, err := mail.ParseAddress(text)
 	if err != nil { // whose text quotes what it read
 		return Sender{}, errors.New(`the sender must read like: Acme <no-reply@acme.example>, with the name in double quotes if it has marks such as a comma`)
@@ -92,16 +95,16 @@ func plainTextProblem(text string, maxRunes int) string {
 		return "is too long"
 	case !utf8.ValidString(text):
 		return "is not valid UTF-8"
-	case strings.ContainsFunc(text, isControl):
+	case strings.ContainsFunc(text, IsControl):
 		return "contains a control character"
 	}
 	return ""
 }
 
-// isControl reports whether r steers the text: C0, C1, line and paragraph separators and
+// IsControl reports whether r steers the text: C0, C1, line and paragraph separators and
 // the bidirectional controls. Zero-width joiners are allowed, since names and emoji need
 // them.
-func isControl(r rune) bool {
+func IsControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
 }
 

@@ -91,7 +91,7 @@ func TestParseSender_Bad_Refused(t *testing.T) {
 		"Acme <secret@localhost>", "Acme <secret@acme.example>\r\nBcc: x@y.z", "Acme\r\nBcc: x@y.z <secret@acme.example>",
 		"=?UTF-8?Q?a=0D=0ABcc:_x@y.z?= <secret@acme.example>", "=?UTF-8?Q?a=E2=80=AEb?= <secret@acme.example>",
 		strings.Repeat("n", 65) + " <secret@acme.example>", "\"\x00\" <secret@acme.example>",
-		strings.Repeat("(", 10<<20), `Acme <"secret secret"@acme.example>`, "Acme <secret@[1.2.3.4]>",
+		strings.Repeat("(", 10<<20), `Acme <"secret secret"@acme.example>`, "{{.Name}} <secret@acme.example>", "Acme <secret@[1.2.3.4]>",
 	} {
 		sender, err := message.ParseSender(text)
 		if err == nil || !strings.HasPrefix(err.Error(), "the sender") {

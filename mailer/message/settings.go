@@ -50,8 +50,8 @@ func (s *settings) prepare() (part string, err error) {
 			return "headers", fmt.Errorf("%s is written by mailgate", name)
 		case seen[lower]:
 			return "headers", fmt.Errorf("%s is given twice", name)
-		case len(value) > maxHeaderValue || !isPlain(value) || strings.TrimSpace(value) != value:
-			return "headers", fmt.Errorf("the value of %s must be up to %d printable ASCII characters, without =?", name, maxHeaderValue)
+		case len(value) > maxHeaderValue || !isPlain(value) || strings.Contains(value, "{{") || strings.TrimSpace(value) != value:
+			return "headers", fmt.Errorf("the value of %s must be up to %d printable ASCII characters, without =? and {{", name, maxHeaderValue)
 		}
 		seen[lower] = true
 		if s.lines, err = appendHeader(s.lines, name, value); err != nil {

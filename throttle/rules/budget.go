@@ -11,35 +11,14 @@ import (
 )
 
 // Budget makes a rule count a send only until its code is right: at most the limit of the rule, or a share of what
-// was verified in its window if that is more, is outstanding.
+// was verified in its window if that is more, is outstanding. The rule, whose limit the share replaces, and each of its
+// overrides are a sliding-log of one limit or a sliding-window, with one window. MailboxRule, and a rule with Resends, have none.
 type Budget struct {
 	// Percent is the share. 0 leaves the limit as it is.
 	Percent int
 	// Verified counts right codes by the keys of the rule, in a window as long as its own, and refuses none. It may
 	// be nil without a share.
 	Verified *throttle.Limiter
-}
-
-// checkBudget refuses an algorithm whose limit cannot grow by a share, and the rule that protects the recipient.
-func (r *Rule) checkBudget() error {
-	if r.Budget == nil {
-		return nil
-	}
-	if _, err := withLimit(r.Limiter.Algorithm, 1); err != nil {
-		return r.wrap(err)
-	}
-	for _, o := range r.Overrides {
-		if o.Algorithm == nil {
-			continue
-		}
-		if _, err := withLimit(o.Algorithm, 1); err != nil || o.Algorithm.Window() != r.Limiter.Algorithm.Window() {
-			return r.wrap(errors.New("a budget has one limit for some, too, with the window of the rule"))
-		}
-	}
-	if r.Name == MailboxRule || r.Resends != nil {
-		return r.wrap(errors.New("it counts every send"))
-	}
-	return nil
 }
 
 // withLimit returns an algorithm that reads the same records, with another limit.

@@ -134,22 +134,6 @@ func TestVerified_SeveralSends_CountOnce(t *testing.T) {
 	}
 }
 
-func TestNew_BudgetThatCannotGrow_Fails(t *testing.T) {
-	r := newRig(t)
-	mailbox := r.mailbox("hour=5/1h")
-	mailbox.Budget = &rules.Budget{}
-	for name, rule := range map[string]rules.Rule{
-		"two limits": r.budget(throttletest.Policy(t, "hour=5/1h,day=6/24h"), 30, 9), "a fixed window": {Name: "fixed", By: rules.ByAll, Limiter: r.quota("q", 5, 4).Limiter, Budget: &rules.Budget{}},
-	} {
-		if set, err := rules.New(rules.Options{}, r.mailbox("hour=5/1h"), rule); set != nil || err == nil {
-			t.Errorf("%s is accepted", name)
-		}
-	}
-	if set, err := rules.New(rules.Options{}, mailbox); set != nil || err == nil {
-		t.Error("the mailbox's own is accepted")
-	}
-}
-
 // Three nodes race for the last of a share. No more is admitted than one by one, and none less.
 func TestBudget_ThreeNodesRace_LastOfTheShareIsOne(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,6 @@ type Decision struct {
 	Allowed bool
 	// Challenge reports that rules with a challenge alone refuse: a solved one would admit the send.
 	Challenge bool
-	// Solved reports that rules with a challenge would have refused without one.
-	Solved bool
 	// Denied is what denies the send for good, whatever the limits: a Denial, or a rule whose limit
 	// for it is 0.
 	Denied string
@@ -88,7 +86,6 @@ func decide(round []question) Decision {
 			continue
 		}
 		if q.waived && !q.verdict.Allowed {
-			d.Solved = d.Allowed
 			continue
 		}
 		if !q.verdict.Allowed {

@@ -77,7 +77,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 	for i := range s.rules {
 		r := &s.rules[i]
 		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
-		if err := errors.Join(r.override(), r.checkBudget()); err != nil {
+		if err := r.override(); err != nil {
 			return nil, err
 		}
 		s.reserve = s.reserve || r.Resends != nil
