@@ -163,6 +163,9 @@ func notes(c *config.Config) (all []string) {
 // ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	known := slices.Concat(c.APIKeys.Names(), c.Hooks())
+	if c.APIKeys.IsZero() {
+		known = append(known, rules.Caller(""))
+	}
 	callers := func(what string, names ...string) {
 		missing := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
 		if len(missing) > 0 {
