@@ -114,7 +114,8 @@ rules: [{name: callers, by: api_key, limit: hour=9/1h}]
 deny: [{name: old, api_keys: [app, old-shop]}, {name: list, file: list.conf}]
 overrides: [{rule: callers, api_keys: [app, batch], limit: hour=5/1h}]`)
 	local := servertest.Write(t, t.TempDir()+"/rules.yaml", "deny: [{name: old, api_keys: [local]}]")
-	if strings.Contains(does(t, append(settingsFor("smtps://relay.example"), "MAILGATE_API_KEYS="), exitOK, "old", "check-config", "--rules="+local), "names API keys") {
+	keyless := slices.DeleteFunc(settingsFor("smtps://relay.example"), func(s string) bool { return strings.HasPrefix(s, "MAILGATE_API_KEYS=") })
+	if strings.Contains(does(t, keyless, exitOK, "old", "check-config", "--rules="+local), "names API keys") {
 		t.Error("without keys the caller local is unknown")
 	}
 	for _, note := range []string{"the rule callers names API keys that are not set: batch\n", "the denial old names API keys that are not set: old-shop\n", "list.conf: 1 of 100 entries are left out"} {
