@@ -75,7 +75,8 @@ pictures: ## draws the pictures of the README from the real pages, and that of t
 image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .
 
-release-check: ## builds a release without publishing it, installs its deb and starts it
+release-check: ## builds a release without publishing it, and tries its deb under systemd and its image; needs root
+	.ci/needs release
 	.ci/release-check
 
 clean: ## removes bin
