@@ -14,7 +14,7 @@ func (c *checker) suppressed() {
 			switch {
 			case call.Status == 200 && !call.Replayed && on != nil && c.inForce(on, call) && !c.changedSince(Lift, on, call):
 				c.report("suppressed", subject, "node %d sent %s, which was suppressed %d ms before", call.Node, call.ID, call.Span.From-on.Span.To)
-			case call.Kind == Suppressed && (on == nil || off != nil && c.inForce(off, call) && !c.changedSince(Suppress, off, call)):
+			case call.Kind == Suppressed && (on == nil && !c.changedSince(Suppress, &Call{}, call) || off != nil && c.inForce(off, call) && !c.changedSince(Suppress, off, call)):
 				c.report("suppressed", subject, "node %d refused a mailbox that is not suppressed", call.Node)
 			}
 		}

@@ -29,6 +29,11 @@ func TestJudge_PlantedSuppressions_IsFound(t *testing.T) {
 			r.Calls = append(r.Calls, judge.Call{For: judge.Lift, Subject: "x", Span: judge.Span{From: calm + 10, To: calm + 20}, Status: 204})
 		}, ""},
 		{"refused for nothing", func(r *judge.Run) { listed(r, judge.Lift, calm, 10, 422, judge.Suppressed) }, "suppressed"},
+		{"refused, as it may have been suppressed", func(r *judge.Run) {
+			listed(r, judge.Suppress, begin+100, 10, 422, judge.Suppressed)
+			failed := &r.Calls[len(r.Calls)-2]
+			failed.Status, failed.Kind = 503, "store-unavailable"
+		}, ""},
 		{"refused after it was lifted", func(r *judge.Run) {
 			listed(r, judge.Suppress, calm, 1, 422, judge.Suppressed)
 			listed(r, judge.Lift, calm+100, 1200, 422, judge.Suppressed)
