@@ -21,7 +21,7 @@ var levels = map[string]int{"cmd": 4, "api": 3, "submission": 3, "hooks": 3, "de
 var edges = map[string][]string{
 	"github.com/gofiber/fiber":       {"api"},
 	"github.com/valyala/fasthttp":    {"api"},
-	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "suppression", "internal/standby", "internal/prober", "internal/redistest", "cmd/mailgate"},
+	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "suppression", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"zombiezen.com/go/sqlite":        {"cache"},
 	"go.opentelemetry.io":            {"internal/trace"},

@@ -45,7 +45,7 @@ func open(t testing.TB, dir string, redis *redistest.Server) *node {
 	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: now}))(t)
 	o := suppression.Options{Table: store.Table("suppressions"), Now: now, Log: slog.New(slog.DiscardHandler), Prefix: "mailgate"}
 	if redis != nil {
-		client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 5 * time.Second, Prefix: "mailgate", Log: o.Log}))(t)
+		client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 5 * time.Second, Prefix: "mailgate"}))(t)
 		t.Cleanup(func() { _ = client.Close() })
 		o.Redis = client
 	}
@@ -240,7 +240,7 @@ func TestRedis_AwayAndNoCopy_Unavailable(t *testing.T) {
 	redis := redistest.Alone(t)
 	open(t, "", redis).add("alice@example.com", suppression.Manual)
 	redis.Pause()
-	client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 100 * time.Millisecond, Prefix: "mailgate", Log: slog.New(slog.DiscardHandler)}))(t)
+	client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 100 * time.Millisecond, Prefix: "mailgate"}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	l := must.Get(suppression.Open(t.Context(), suppression.Options{Redis: client, Prefix: "mailgate", Log: slog.New(slog.DiscardHandler), Now: func() int64 { return time.Now().UnixMilli() }}))(t)
 	t.Cleanup(l.Close)

@@ -37,7 +37,9 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 		t.Errorf("after the restart: %s", r.Raw)
 	}
 	redis.Restart()
-	servertest.Eventually(t, "the end of the outage", func() bool { return server.shows(t, "mailgate_store_degraded 0") })
+	for _, node := range []*process{server, other} {
+		servertest.Eventually(t, "the end of the outage", func() bool { return node.shows(t, "mailgate_store_degraded 0") })
+	}
 	told := newClient(t, other.URL, adminKey).must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200)
 	if len(told.Body.Sends) != 1 || told.Body.Sends[0].ID != alone.Body.ID {
 		t.Errorf("on record is %s, want %v", told.Raw, alone.Body.ID)

@@ -33,6 +33,7 @@ type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
 	onDisk  bool                  // own is a data directory
 	redis   redis.UniversalClient // nil on one machine
+	prober  *prober.Prober        // of redis
 	memory  *cluster.Memory       // of refusals by Redis; nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
@@ -72,7 +73,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		s.onDisk = c.DataDir != config.Memory
 	}
 	if c.RedisURL != "" {
-		if s.redis, err = openRedis(ctx, c, log); err != nil {
+		if s.redis, s.prober, err = openRedis(ctx, c, log); err != nil {
 			return nil, errors.Join(err, s.close(ctx))
 		}
 		if s.memory, err = cluster.NewMemory(s.redis, s.prefix, refusals); err != nil {
@@ -80,9 +81,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		}
 	}
 	if c.Standby() {
-		s.standby, err = standby.New(standby.Options{
-			Client: s.redis, Prefix: s.prefix, Timeout: c.RedisTimeout, Store: s.own, Clock: clock, Log: log,
-		})
+		s.standby, err = standby.New(standby.Options{Prober: s.prober, Store: s.own, Clock: clock, Log: log})
 		if err != nil {
 			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(ctx))
 		}
@@ -200,7 +199,7 @@ func (s *store) tryStore(ctx context.Context) error {
 	case s.standby != nil:
 		return s.standby.Ready(ctx)
 	case s.redis != nil:
-		return prober.TryAll(ctx, s.redis, s.prefix)
+		return s.prober.TryAll(ctx)
 	}
 	return s.own.Ready(ctx)
 }
@@ -228,6 +227,7 @@ func (s *store) close(ctx context.Context) (err error) {
 		err = s.own.Close() // before Redis, which may hang
 	}
 	if s.redis != nil {
+		s.prober.Close()
 		err = errors.Join(err, s.redis.Close())
 	}
 	return err

@@ -63,7 +63,7 @@ func (c *checker) mayNotKnowYet(call Span) bool {
 func (c *checker) mayHaveChanged(call *Call) bool { return call.Door && !c.held(call.Span) }
 
 // broken is for how long after a repair calls may meet broken connections: for a timeout of the
-// campaign, and as long again while the circuit breaker is open or the machine is busy.
+// campaign, and as long again until a probe is answered or while the machine is busy.
 const broken = 2000
 
 // denials are the answers, other than failures, that are not 200.

@@ -3,7 +3,8 @@
 // After a failed call a master is probed, on a connection and a goroutine of its own, until it
 // takes a write again. A refusal proves at once that it is away. Silence proves it only when
 // several probes in a row got no reply, no other reply came from the master meanwhile, and this
-// process ran on time.
+// process ran on time. Calls to a master that is away fail at once, with redisx.ErrAway, and so do
+// those after three that failed in a row, until the next probe is answered.
 package prober
 
 import (
@@ -39,8 +40,8 @@ type Prober struct {
 	masters map[string]*Master // by address
 }
 
-// New makes a prober for the masters of a client. A probe waits for its reply for timeout, and
-// for 250 ms if that is shorter. Its keys begin with the prefix.
+// New makes a prober for the masters of a client of redisx, whose calls it sees from then on. A probe
+// waits for its reply for timeout, and for 250 ms if that is shorter. Its keys begin with the prefix.
 func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Prober {
 	p := &Prober{client: client, prefix: prefix, timeout: max(timeout, minTimeout), masters: map[string]*Master{}}
 	// A probe waits for a chain of some four timers and wake-ups: while each is late by less
@@ -48,6 +49,10 @@ func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Pr
 	p.lateness = newLateness(time.Now(), p.timeout/4)
 	p.work, p.stop = context.WithCancel(context.Background())
 	p.probes.Go(func() { p.lateness.run(p.work) })
+	client.AddHook(hook{p.at("")})
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook{p.at(node.Options().Addr)}) })
+	}
 	return p
 }
 
@@ -89,11 +94,11 @@ func (p *Prober) Masters() (all []*Master) {
 type Master struct {
 	Address string // empty where there is only one
 	prober  *Prober
-	probe   func(context.Context, redis.UniversalClient) outcome
+	probe   func(context.Context, redis.UniversalClient) error
 
 	mu       sync.Mutex
 	evidence evidence
-	cause    error         // of the last call that failed
+	cause    error         // of the last call that failed, or the last refusal
 	probing  bool          // a goroutine does
 	probed   chan struct{} // closed at the end of the next probe
 }
@@ -105,45 +110,39 @@ func (m *Master) State() State {
 	return m.evidence.state
 }
 
-// Cause returns the error of the last call that failed.
+// Cause returns the error of the last call that failed, or the last refusal of a probe.
 func (m *Master) Cause() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.cause
 }
 
-// Heard notes that the master has answered a call.
-func (m *Master) Heard() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.evidence.heard()
-}
-
 // Failed has the master probed because a call failed, and reports whether it is away. It waits
-// for a probe if the error says that the master refuses, or nothing of it, as where other calls have
-// opened the circuit breaker. The end of the caller is no evidence.
+// for a probe if the error says that the master refuses, or that it was not asked. The end of the
+// caller is no evidence.
 func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return false
 	}
-	probed, state := m.suspect(cause)
-	if state == Suspected && (outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrCircuitOpen)) {
-		enough := time.NewTimer(m.prober.timeout)
-		defer enough.Stop()
+	probed, state := m.suspect(0, cause)
+	if state == Suspected && (outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrAway)) {
+		enough, cancel := context.WithTimeout(ctx, m.prober.timeout)
+		defer cancel()
 		select {
 		case <-probed:
-		case <-enough.C:
-		case <-ctx.Done():
+		case <-enough.Done():
 		}
 	}
 	return m.State() == Away
 }
 
-func (m *Master) suspect(cause error) (probed <-chan struct{}, s State) {
+func (m *Master) suspect(calls int, cause error) (probed <-chan struct{}, s State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cause = cause
-	m.evidence.suspect()
+	if !errors.Is(cause, redisx.ErrAway) {
+		m.cause = cause
+	}
+	m.evidence.suspect(calls)
 	if !m.probing && m.prober.work.Err() == nil {
 		m.probing = true
 		m.prober.probes.Go(m.probeUntilHere)
@@ -153,13 +152,8 @@ func (m *Master) suspect(cause error) (probed <-chan struct{}, s State) {
 
 // probeUntilHere probes until the master answers or the prober is closed.
 func (m *Master) probeUntilHere() {
-	client := m.prober.clientFor(m.Address)
-	closing := context.AfterFunc(m.prober.work, func() { _ = client.Close() }) // ends a probe in progress
 	for m.suspected() {
-		m.probeOnce(client)
-	}
-	if closing() {
-		_ = client.Close()
+		m.probeOnce()
 	}
 }
 
@@ -171,15 +165,20 @@ func (m *Master) suspected() bool {
 	return m.probing
 }
 
-// probeOnce makes one probe, and then pauses while the master does not answer.
-func (m *Master) probeOnce(client redis.UniversalClient) {
-	p := m.prober
+// probeOnce makes one probe, and then pauses while the master does not answer. It has a client of its
+// own, as one that could not connect tries only once a second.
+func (m *Master) probeOnce() {
+	p, client := m.prober, m.prober.clientFor(m.Address)
+	closing := context.AfterFunc(p.work, func() { _ = client.Close() }) // ends the probe
 	began := time.Now()
-	o := m.probe(p.work, client)
+	err := m.probe(p.work, client)
+	if closing() {
+		_ = client.Close()
+	}
 	if p.work.Err() != nil {
 		return
 	}
-	pause := m.note(o, began, time.Now())
+	pause := m.note(err, began, time.Now())
 	timer := time.NewTimer(time.Until(began.Add(pause)))
 	defer timer.Stop()
 	select {
@@ -188,10 +187,14 @@ func (m *Master) probeOnce(client redis.UniversalClient) {
 	}
 }
 
-func (m *Master) note(o outcome, began, ended time.Time) (pause time.Duration) {
+func (m *Master) note(err error, began, ended time.Time) (pause time.Duration) {
 	late := m.prober.lateness.lateSince(ended.Add(-max(lateFor, ended.Sub(began))), ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	o := outcomeOf(err)
+	if o == refused {
+		m.cause = err
+	}
 	m.evidence.probed(o, began, ended, late)
 	close(m.probed)
 	m.probed = make(chan struct{})

@@ -2,23 +2,26 @@ package prober
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/must"
-	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
 
 const ms = time.Millisecond
+
+func TestMain(m *testing.M) {
+	redisx.LogTo(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
 
 // step is a probe, its length, and whether the process was late meanwhile.
 type step struct {
@@ -55,7 +58,7 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e evidence
-			e.suspect()
+			e.suspect(1)
 			now := time.Now()
 			for _, s := range tt.steps {
 				if s.heard {
@@ -95,25 +98,25 @@ func TestLateness_Ticks_Noted(t *testing.T) {
 }
 
 // suspect has a master that is probed by this, with the time of synctest.
-func suspect(t *testing.T, probe func() outcome) *Master {
+func suspect(t *testing.T, probe func() error) *Master {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // is not asked
 	p := New(client, "test", 0)
 	t.Cleanup(func() { p.Close(); _ = client.Close() })
 	m := p.MasterOf("any")
-	m.probe = func(context.Context, redis.UniversalClient) outcome { return probe() }
-	m.suspect(io.EOF)
+	m.probe = func(context.Context, redis.UniversalClient) error { return probe() }
+	m.suspect(1, io.EOF)
 	return m
 }
 
 func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Bool
-		m := suspect(t, func() outcome {
+		m := suspect(t, func() error {
 			if answers.Load() {
-				return answered
+				return nil
 			}
 			time.Sleep(250 * ms)
-			return silent
+			return context.DeadlineExceeded
 		})
 		time.Sleep(749 * ms)
 		if s := m.State(); s != Suspected {
@@ -136,9 +139,9 @@ func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 }
 
 func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
-	for _, cause := range []error{io.EOF, fmt.Errorf("asking: %w", redisx.ErrCircuitOpen)} {
+	for _, cause := range []error{io.EOF, fmt.Errorf("asking: %w", redisx.ErrAway)} {
 		synctest.Test(t, func(t *testing.T) {
-			m := suspect(t, func() outcome { return refused })
+			m := suspect(t, func() error { return syscall.ECONNREFUSED })
 			began := time.Now()
 			away := m.Failed(t.Context(), cause)
 			if took := time.Since(began); !away || took != 0 {
@@ -147,35 +150,13 @@ func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		m := suspect(t, func() outcome { return refused })
+		m := suspect(t, func() error { return syscall.ECONNREFUSED })
 		cancelled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if m.Failed(cancelled, context.Canceled) {
 			t.Error("the end of a caller is evidence")
 		}
 	})
-}
-
-// After an outage calls must not meet a circuit that is still open when the master is said to be here.
-func TestMaster_CircuitOpen_StaysAwayUntilCallsPass(t *testing.T) {
-	server := redistest.Alone(t)
-	proxy := redistest.Proxy(t, server.Addr)
-	client := must.Get(redisx.Open(redisx.Options{URL: proxy.URL(), Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
-	t.Cleanup(func() { _ = client.Close() })
-	p := New(client, "test", 0)
-	t.Cleanup(p.Close)
-	m := p.MasterOf("any")
-	proxy.Refuse()
-	for m.State() != Away || !errors.Is(m.Try(t.Context()), redisx.ErrCircuitOpen) {
-		m.Failed(t.Context(), m.Try(t.Context()))
-	}
-	proxy.Pass()
-	for m.State() == Away {
-		time.Sleep(ms)
-	}
-	if err := m.Try(t.Context()); err != nil {
-		t.Errorf("the master is here, and a call fails: %v", err)
-	}
 }
 
 // reply is an error reply of Redis.

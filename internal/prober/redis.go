@@ -48,9 +48,8 @@ func (p *Prober) Current(ctx context.Context) (all []*Master) {
 	return all
 }
 
-// TryAll has every master of a client take a write, with a key that begins with the prefix.
-func TryAll(ctx context.Context, client redis.UniversalClient, prefix string) (err error) {
-	p := &Prober{client: client, prefix: prefix, masters: map[string]*Master{}}
+// TryAll has every master take a write of the program's own client.
+func (p *Prober) TryAll(ctx context.Context) (err error) {
 	for _, master := range p.Current(ctx) {
 		err = errors.Join(err, master.Try(ctx))
 	}
@@ -100,10 +99,11 @@ func (p *Prober) clientFor(address string) redis.UniversalClient {
 	return redis.NewClusterClient(&o)
 }
 
-// newClient makes a client for the same server with one connection, and the timeout of probes.
+// newClient makes a client for the same server with the timeout of probes. With one connection it would go
+// on to dial after the first failure.
 func (p *Prober) newClient(as *redis.Options) *redis.Client {
 	o := *as
-	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
+	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 4, 0, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
 	o.PushNotificationProcessor = nil // belongs to one client
 	return redis.NewClient(&o)
@@ -111,12 +111,12 @@ func (p *Prober) newClient(as *redis.Options) *redis.Client {
 
 // tryWrite has the master take a write of the prober's client. A master without keys was
 // replaced, and another one answers for them.
-func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) outcome {
+func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(ctx, m.prober.timeout)
 	defer cancel()
 	key, found := m.prober.keyOn(m.Address)
 	if !found {
-		return answered
+		return nil
 	}
 	err := client.Set(ctx, key, 1, time.Second).Err()
 	if outcomeOf(err) == refused { // perhaps only the connection was broken
@@ -125,10 +125,7 @@ func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) out
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now
 	}
-	if err == nil && m.State() == Away && errors.Is(m.Try(ctx), redisx.ErrCircuitOpen) {
-		return inconclusive // calls would still fail
-	}
-	return outcomeOf(err)
+	return err
 }
 
 // refusals are the first words of the replies by which a master says that it takes no writes.
@@ -136,11 +133,10 @@ var refusals = []string{"OOM", "READONLY", "NOAUTH", "WRONGPASS", "NOPERM", "LOA
 
 // outcomeOf returns what the error of a call says of the master.
 func outcomeOf(err error) outcome {
-	var reply redis.Error
 	switch {
-	case err == nil || errors.As(err, &reply) && !refuses(reply):
+	case err == nil || redisx.IsReply(err) && !refuses(err):
 		return answered
-	case reply != nil || broken(err):
+	case redisx.IsReply(err) || broken(err):
 		return refused
 	case isAny(err, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, redis.ErrPoolTimeout):
 		return inconclusive
@@ -148,7 +144,7 @@ func outcomeOf(err error) outcome {
 	return silent
 }
 
-func refuses(reply redis.Error) bool {
+func refuses(reply error) bool {
 	return slices.ContainsFunc(refusals, func(word string) bool { return redis.HasErrorPrefix(reply, word) })
 }
 

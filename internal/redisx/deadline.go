@@ -17,9 +17,8 @@ var ErrSilent = errors.New("Redis did not answer in time")
 
 // deadline is the outer hook of a client: it ends each call in time, and explains errors.
 type deadline struct {
-	timeout    time.Duration
-	format     *format
-	lookAround func(context.Context) // asks a Cluster anew for its masters, in the background
+	timeout time.Duration
+	format  *format
 }
 
 type (
@@ -77,9 +76,6 @@ func (d *deadline) within(ctx context.Context, do func(context.Context) error) e
 	if err == nil || err == redis.Nil {
 		return err
 	}
-	if unanswered(err) {
-		d.lookAround(ctx)
-	}
 	return d.explained(ctx, err)
 }
 
@@ -87,7 +83,7 @@ func (d *deadline) explained(ctx context.Context, err error) error {
 	switch {
 	case saysWhy(err):
 		return err
-	case isReply(err):
+	case IsReply(err):
 		return withoutArguments(err)
 	case endOf(ctx) == ErrSilent || timedOut(err) && ctx.Err() == nil:
 		return fmt.Errorf("%w (%s)", ErrSilent, d.timeout)
@@ -106,20 +102,25 @@ func endOf(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// isReply reports whether the error is an answer of Redis, not the lack of one.
-func isReply(err error) bool {
+// IsReply reports whether the error is an answer of Redis, not the lack of one.
+func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// unanswered reports whether the error says that a server did not answer.
-func unanswered(err error) bool {
-	return err != nil && !isReply(err) && (!saysWhy(err) || errors.Is(err, ErrCircuitOpen))
+// Unanswered reports whether the error of a command says that a server did not answer, though its
+// caller did not give up. Both are those that a hook has.
+func Unanswered(ctx context.Context, err error) bool {
+	if err == nil || IsReply(err) || saysWhy(err) {
+		return false
+	}
+	end := endOf(ctx)
+	return end == nil || end == ErrSilent
 }
 
 // saysWhy reports whether the error is one of this package's own.
 func saysWhy(err error) bool {
-	for _, own := range []error{ErrUnconfirmed, ErrCircuitOpen, ErrFormat, errCrowded} {
+	for _, own := range []error{ErrUnconfirmed, ErrAway, ErrFormat, errCrowded} {
 		if errors.Is(err, own) {
 			return true
 		}

@@ -8,14 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/breaker"
 	"github.com/redis/go-redis/v9"
 )
 
 var (
-	// ErrCircuitOpen means that the master has not answered several calls in a row, and was not
-	// asked.
-	ErrCircuitOpen = errors.New("Redis does not answer, and its circuit breaker is open")
+	// ErrAway means that the master is known not to answer, and was not asked.
+	ErrAway = errors.New("Redis is away")
 	// ErrUnconfirmed means that the master has done what it was asked, and that too few
 	// replicas are known to have it.
 	ErrUnconfirmed = errors.New("replicas have not confirmed the write")
@@ -24,7 +22,6 @@ var (
 )
 
 const (
-	trialEvery = 500 * time.Millisecond
 	// maxConfirming is how many calls may wait for the replicas of one master, each on a
 	// connection of its own.
 	maxConfirming = 256
@@ -32,32 +29,16 @@ const (
 	wayBack = 10 * time.Millisecond
 )
 
-// master is the hook of a client of one server: a circuit breaker, and confirmation.
+// master is the hook of a client of one server: scripts travel together, or are confirmed.
 type master struct {
 	client     *redis.Client
-	circuit    *breaker.Circuit
 	pipeline   func() (*redis.AutoPipeliner, error)
 	confirm    int           // replicas
 	confirming chan struct{} // full of the calls that may write
 }
 
-func newMaster(client *redis.Client, o Options) *master {
-	began := time.Now()
-	rule := breaker.Rule{Failures: 3, Cooldown: trialEvery, MaxCooldown: trialEvery}
-	changed := func(open bool) {
-		if open {
-			o.Log.Warn("Redis circuit breaker opened", "server", client.Options().Addr)
-		} else {
-			o.Log.Info("Redis circuit breaker closed", "server", client.Options().Addr)
-		}
-	}
-	return &master{
-		client:     client,
-		circuit:    breaker.NewCircuit(rule, func() int64 { return time.Since(began).Milliseconds() }, changed),
-		pipeline:   sync.OnceValues(client.AsyncAutoPipeline),
-		confirm:    o.Confirm,
-		confirming: make(chan struct{}, maxConfirming),
-	}
+func newMaster(client *redis.Client, confirm int) *master {
+	return &master{client, sync.OnceValues(client.AsyncAutoPipeline), confirm, make(chan struct{}, maxConfirming)}
 }
 
 // DialHook implements redis.Hook.
@@ -77,7 +58,7 @@ func (m *master) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				return err
 			}
 		}
-		return m.guard(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+		return next(ctx, cmd)
 	}
 }
 
@@ -88,18 +69,12 @@ func (m *master) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 		if r, ok := cmds[len(cmds)-1].(run); ok && m.confirms(r) {
 			return m.confirmed(ctx, r, cmds[:len(cmds)-1]...)
 		}
-		err := m.guard(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
-		if errors.Is(err, ErrCircuitOpen) {
-			for _, cmd := range cmds {
-				cmd.SetErr(err)
-			}
-		}
-		return err
+		return next(ctx, cmds)
 	}
 }
 
 // together sends a script in one pipeline with those that other callers send at that time. The
-// pipeline passes this hook and is guarded there.
+// pipeline passes all hooks.
 func (m *master) together(ctx context.Context, r run) error {
 	pipeline, err := m.pipeline()
 	if err != nil {
@@ -111,34 +86,6 @@ func (m *master) together(ctx context.Context, r run) error {
 	}
 	r.SetVal(own.Val())
 	return nil
-}
-
-type guardKey struct{}
-
-// guard makes a call if the circuit allows it.
-func (m *master) guard(ctx context.Context, call func(context.Context) error) error {
-	if ctx.Value(guardKey{}) == m { // a handshake inside a call
-		return call(ctx)
-	}
-	pass := m.circuit.Ask()
-	if !pass.OK {
-		return ErrCircuitOpen
-	}
-	err := call(context.WithValue(ctx, guardKey{}, m))
-	m.circuit.Settle(pass, outcome(ctx, err))
-	return err
-}
-
-// outcome returns what a call says of its server: any answer speaks for it, and a call that its
-// caller gave up says nothing.
-func outcome(ctx context.Context, err error) breaker.Outcome {
-	if !unanswered(err) {
-		return breaker.Answered
-	}
-	if end := endOf(ctx); end != nil && end != ErrSilent {
-		return breaker.NotJudged
-	}
-	return breaker.Failed
 }
 
 // confirms reports whether replicas must have what the script writes.
@@ -164,8 +111,7 @@ func (m *master) confirmed(ctx context.Context, r run, before ...redis.Cmder) er
 		return err
 	}
 	left := max(time.Millisecond, time.Until(end)-wayBack)
-	// The master has just answered: that replicas lag is not held against it.
-	replicas, err := conn.Wait(context.WithValue(ctx, guardKey{}, m), m.confirm, left).Result()
+	replicas, err := conn.Wait(ctx, m.confirm, left).Result()
 	if err != nil {
 		return fmt.Errorf("%w in time", ErrUnconfirmed)
 	}

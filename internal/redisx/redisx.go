@@ -2,8 +2,7 @@
 // Cluster. The client is a plain redis.UniversalClient:
 //
 //   - Every call ends within Options.Timeout, whatever Redis does.
-//   - A master that has not answered three calls in a row has an open circuit: calls fail at
-//     once with [ErrCircuitOpen], and one call every half second tries whether it answers again.
+//   - With a prober.Prober, calls to a master that is away fail at once, with [ErrAway].
 //   - Only masters are asked.
 //   - With Options.Confirm, what a [Script] wrote is answered when replicas have it too.
 //
@@ -27,7 +26,7 @@ const (
 	idleSize = 32 // of them are kept
 )
 
-// Options say where Redis is and how certain a write must be. URL, Timeout and Log are required.
+// Options say where Redis is and how certain a write must be. URL and Timeout are required.
 type Options struct {
 	// URL names the servers:
 	//
@@ -47,8 +46,6 @@ type Options struct {
 	// version, every call is ErrFormat. 0 is not checked.
 	Format int
 	Prefix string
-	// Log receives a line when the circuit of a master opens or closes.
-	Log *slog.Logger
 }
 
 // Open returns a client. It does not wait for Redis.
@@ -67,8 +64,8 @@ func Open(o Options) (redis.UniversalClient, error) {
 	} else {
 		client = redis.NewClient(settings.Simple())
 	}
-	client.AddHook(&deadline{o.Timeout, newFormat(client, o), func(context.Context) {}})
-	client.AddHook(newMaster(client, o))
+	client.AddHook(&deadline{o.Timeout, newFormat(client, o)})
+	client.AddHook(newMaster(client, o.Confirm))
 	return client, nil
 }
 
@@ -77,11 +74,11 @@ func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient
 	settings.DisableRoutingPolicies = true
 	settings.NewClient = func(node *redis.Options) *redis.Client {
 		client := redis.NewClient(node)
-		client.AddHook(newMaster(client, o))
+		client.AddHook(newMaster(client, o.Confirm))
 		return client
 	}
 	client := redis.NewClusterClient(settings)
-	client.AddHook(&deadline{o.Timeout, newFormat(client, o), client.ReloadState})
+	client.AddHook(&deadline{o.Timeout, newFormat(client, o)})
 	return client
 }
 

@@ -38,7 +38,6 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB, o redisx.Options) redis.UniversalClient {
 	t.Helper()
-	o.Log = slog.New(slog.DiscardHandler)
 	client := must.Get(redisx.Open(o))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
@@ -247,39 +246,8 @@ func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
 	}
 }
 
-// A master that does not answer is not asked for a moment, and then answers again.
-func TestCircuit_MasterHangs_FailsAtOnce(t *testing.T) {
-	server := redistest.Alone(t)
-	proxy := redistest.Proxy(t, server.Addr)
-	client := open(t, redisx.Options{URL: proxy.URL(), Timeout: short})
-	answers(t, client, "key")
-	proxy.Swallow()
-	for range 3 {
-		if _, err := run(client, "key"); !errors.Is(err, redisx.ErrSilent) {
-			t.Fatalf("%v, want silence", err)
-		}
-	}
-	asked := 0
-	for range 100 {
-		if _, err := run(client, "key"); errors.Is(err, redisx.ErrSilent) {
-			asked++ // a trial
-		} else if !errors.Is(err, redisx.ErrCircuitOpen) {
-			t.Fatalf("%v, want an open circuit", err)
-		}
-	}
-	if asked > 20 {
-		t.Errorf("the server was asked %d times while the circuit was open", asked)
-	}
-	var got *redis.StringCmd
-	if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { got = p.Get(ctx, "key"); return nil }); err == nil || got.Err() == nil {
-		t.Errorf("a pipeline was answered: %v, %v", err, got.Err())
-	}
-	proxy.Pass()
-	answers(t, client, "key")
-}
-
 // Callers that give up say nothing of the server.
-func TestCircuit_CallersGiveUp_StaysClosed(t *testing.T) {
+func TestCall_CallersGiveUp_IsNotSilence(t *testing.T) {
 	server := redistest.Alone(t)
 	client := open(t, redisx.Options{URL: server.URL(), Timeout: patient})
 	answers(t, client, "key")

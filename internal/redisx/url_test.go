@@ -2,7 +2,6 @@ package redisx
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +103,7 @@ func FuzzParseURL(f *testing.F) {
 		if len(s.Addrs) == 0 {
 			t.Fatalf("%q was read as %+v", text, s)
 		}
-		client, err := Open(Options{URL: text, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)})
+		client, err := Open(Options{URL: text, Timeout: time.Second})
 		if err != nil {
 			t.Fatalf("%q is read and not opened: %v", text, err)
 		}

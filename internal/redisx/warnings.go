@@ -42,7 +42,7 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 	settings := map[string]string{}
 	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
 		values, err := master.ConfigGet(ctx, name).Result()
-		if isReply(err) {
+		if IsReply(err) {
 			warn("Redis does not let its settings be read: make sure that maxmemory-policy is noeviction")
 			return warnings, nil
 		}

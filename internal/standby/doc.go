@@ -5,7 +5,7 @@
 //
 //	clock := standby.NewClock()
 //	store, err := cache.Open(cache.Options{Dir: dir, Now: clock.Now})
-//	node, err := standby.New(standby.Options{Client: client, Store: store, Clock: clock})
+//	node, err := standby.New(standby.Options{Prober: prober, Store: store, Clock: clock, Log: log})
 //	mailboxes := node.Limiter("mailbox", policy, sharedLimiter, ownLimiter)
 //	codes := node.Store("codes", sharedStore, ownStore, verify.Merge, false)
 //	node.Start()

@@ -33,19 +33,16 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 	}
 	unheard := false // Redis may have done it
 	alone := func(ctx context.Context) (err error) { r, err = h.alone(ctx, key, op); return err }
-	err = h.decide(ctx, key, op.Repeatable(), func() (answered bool, err error) {
+	err = h.decide(ctx, key, op.Repeatable(), func() (err error) {
 		r, err = h.shared.Home.Do(ctx, key, op)
-		switch {
-		case err != nil:
+		if err != nil {
 			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
-			return false, err
-		case r.Remembered:
-			return false, nil
+		} else if !r.Remembered {
+			unheard = false
+			h.o.Clock.heard(r.Now)
+			h.copy(key, op, r)
 		}
-		unheard = false
-		h.o.Clock.heard(r.Now)
-		h.copy(key, op, r)
-		return true, nil
+		return err
 	}, alone)
 	if unheard && op.Step == throttle.StepTake && (err == nil && !r.Done || errors.Is(err, throttle.ErrUnchanged)) {
 		err = errUnheard
@@ -59,7 +56,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 
 // recall asks the memory of what Redis refused, unless this node knows more than Redis.
 func (h *home) recall(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
-	if h.journal.has(h.keyOf(key)) || h.prober.MasterOf(key).State() == prober.Away {
+	if h.journal.has(h.keyOf(key)) || h.o.Prober.MasterOf(key).State() == prober.Away {
 		return r, nil
 	}
 	return h.shared.Home.Do(ctx, key, op)

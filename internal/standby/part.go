@@ -31,18 +31,17 @@ var (
 
 func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 
-// decide calls together, in which Redis decides about a key, or alone while the master is away. Together
-// reports whether Redis has answered.
-// It calls alone with the record's lock held. Where Redis may have carried out the call, it is decided
-// alone only if it is repeatable.
-func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() (answered bool, err error), alone func(ctx context.Context) error) error {
+// decide calls together, in which Redis decides about a key, or alone while the master is away. It calls
+// alone with the record's lock held. Where Redis may have carried out the call, it is decided alone only
+// if it is repeatable.
+func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() error, alone func(ctx context.Context) error) error {
 	const tries = 4
 	for range tries {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var err error
-		if m := p.prober.MasterOf(key); m.State() == prober.Away {
+		if m := p.o.Prober.MasterOf(key); m.State() == prober.Away {
 			err = p.decideAlone(ctx, m, key, alone)
 		} else {
 			err = p.decideTogether(ctx, m, key, together)
@@ -85,7 +84,7 @@ func (p *part) locked(ctx context.Context, key string, do func(context.Context) 
 	return do(ctx)
 }
 
-func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() (answered bool, err error)) error {
+func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() error) error {
 	k := p.keyOf(key)
 	if p.journal.has(k) {
 		if err := p.settle(ctx, m, key); err == errAgain {
@@ -102,11 +101,7 @@ func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string,
 	if p.journal.has(k) || m.State() == prober.Away {
 		return errAgain
 	}
-	answered, err := together()
-	if answered {
-		m.Heard()
-	}
-	return err
+	return together()
 }
 
 // atOnce is how many operations of a record are synced with its lock held.

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -66,6 +67,7 @@ const (
 type node struct {
 	*standby.Standby
 	client   redis.UniversalClient
+	prober   *prober.Prober
 	store    *cache.Store
 	clock    *standby.Clock
 	mailbox  *throttle.Limiter
@@ -121,10 +123,11 @@ func (l *logged) count(words string) int {
 func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
 	n := &node{clock: standby.NewClock(), log: &logged{}}
-	n.client = must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}))(t)
+	n.client = must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second}))(t)
+	n.prober = prober.New(n.client, prefix, 0)
 	n.store = must.Get(cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}))(t)
 	n.Standby = must.Get(standby.New(standby.Options{
-		Client: n.client, Prefix: prefix, Store: n.store, Clock: n.clock, Log: slog.New(holding{slog.NewTextHandler(n.log, nil), n.log}),
+		Prober: n.prober, Store: n.store, Clock: n.clock, Log: slog.New(holding{slog.NewTextHandler(n.log, nil), n.log}),
 	}))(t)
 	n.own = local.New(n.store.Table("mailbox"), tiers)
 	n.mailbox = n.Limiter("mailbox", onRedis(t, n.client, "mailbox", tiers), n.own)
@@ -142,6 +145,7 @@ func open(t testing.TB, dir string, url string) *node {
 // end ends the node, without waiting for Redis.
 func (n *node) end() {
 	n.Close(cancelled)
+	n.prober.Close()
 	_ = n.store.Close()
 	_ = n.client.Close()
 }

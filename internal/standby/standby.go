@@ -12,18 +12,13 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
-// Options say what a node works with. All are required, but for Timeout.
+// Options say what a node works with. All are required.
 type Options struct {
-	// Client is the one that the shared limiters and stores use. Their keys have {key} as
-	// hash tag.
-	Client redis.UniversalClient
-	// Prefix begins the keys of Redis that are written to see whether it takes writes.
-	Prefix string
-	// Timeout is how long a probe waits for its reply; the default and the least is 250 ms.
-	Timeout time.Duration
+	// Prober is that of the client that the shared limiters and stores use. Their keys have {key} as
+	// hash tag. It is closed after the Standby.
+	Prober *prober.Prober
 	// Store is on the node's disk. It is closed after the Standby.
 	Store *cache.Store
 	// Clock is the one that Store and the node's own limiters and stores use.
@@ -35,7 +30,6 @@ type Options struct {
 // Standby decides whether a node continues alone, and syncs its journal to Redis afterwards.
 type Standby struct {
 	o       Options
-	prober  *prober.Prober
 	journal *journal
 	mirror  *mirror
 	parts   sync.Map // *part by name
@@ -55,12 +49,11 @@ const forever = 1<<63 - 1
 
 // New reads the journal that an earlier process has left.
 func New(o Options) (*Standby, error) {
-	s := &Standby{o: o, prober: prober.New(o.Client, o.Prefix, o.Timeout), locks: newLocks()}
+	s := &Standby{o: o, locks: newLocks()}
 	s.work, s.stop = context.WithCancel(context.Background())
 	s.mirror = &mirror{now: o.Clock.Now, log: o.Log}
 	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, records: map[recordKey]map[throttle.ID]operation{}}
 	if err := s.load(); err != nil {
-		s.prober.Close()
 		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)
 	}
 	if left := s.journal.size(); left > 0 {
@@ -86,7 +79,6 @@ func (s *Standby) Close(ctx context.Context) {
 	}
 	s.stop()
 	s.background.Wait()
-	s.prober.Close()
 	_ = s.save()
 	if left := s.journal.size(); left > 0 {
 		s.o.Log.Warn("the journal is not synced to Redis; the next start syncs it", "operations", left)
@@ -107,9 +99,9 @@ type State struct {
 func (s *Standby) State() State {
 	now := State{
 		Journal: s.journal.size(), Admitted: s.admitted.Load(),
-		Unrecorded: s.mirror.unrecorded.Load(), Late: s.prober.Late(),
+		Unrecorded: s.mirror.unrecorded.Load(), Late: s.o.Prober.Late(),
 	}
-	for _, m := range s.prober.Masters() {
+	for _, m := range s.o.Prober.Masters() {
 		if m.State() == prober.Away {
 			now.Away++
 		}
@@ -137,7 +129,7 @@ func (s *Standby) noteOutage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lost *prober.Master
-	for _, m := range s.prober.Masters() {
+	for _, m := range s.o.Prober.Masters() {
 		if m.State() == prober.Away {
 			lost = m
 		}
@@ -162,7 +154,7 @@ func (s *Standby) noteOutage() {
 // and the node cannot continue alone.
 func (s *Standby) Ready(ctx context.Context) error {
 	continues := false
-	for _, m := range s.prober.Current(ctx) {
+	for _, m := range s.o.Prober.Current(ctx) {
 		if m.State() == prober.Away {
 			continues = true
 		} else if err := m.Try(ctx); err != nil {

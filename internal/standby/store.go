@@ -34,22 +34,22 @@ func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirro
 // Update implements keyed.Store. After an error Redis may have taken the step, so the call does not
 // take it alone as well.
 func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
-	err = st.decide(ctx, key, false, func() (answered bool, err error) {
+	err = st.decide(ctx, key, false, func() error {
 		var moment, expires int64
 		var next []byte
-		_, err = st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		_, err := st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
 			moment = now
 			next, expires = step(old, now)
 			return next, expires
 		})
 		if err != nil {
-			return false, err
+			return err
 		}
 		st.o.Clock.heard(moment)
 		if st.mirrored && next != nil {
 			st.mirror.write(expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
 		}
-		return true, nil
+		return nil
 	}, func(ctx context.Context) error {
 		alone = true
 		return st.updateAlone(ctx, key, step)

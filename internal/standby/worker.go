@@ -60,7 +60,7 @@ func (s *Standby) syncAll() {
 	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
 	for _, k := range s.waiting() {
-		if s.prober.MasterOf(k.key).State() == prober.Away {
+		if s.o.Prober.MasterOf(k.key).State() == prober.Away {
 			continue
 		}
 		free <- struct{}{}
@@ -83,7 +83,7 @@ func (s *Standby) syncRecord(k recordKey) bool {
 	p := found.(*part)
 	for s.journal.has(k) {
 		ctx, cancel := context.WithTimeout(s.work, syncTimeout)
-		m := s.prober.MasterOf(k.key)
+		m := s.o.Prober.MasterOf(k.key)
 		err := p.settle(ctx, m, k.key)
 		if err != nil && err != errAgain {
 			m.Failed(ctx, err)

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +25,6 @@ var ctx = context.Background()
 
 func open(t testing.TB, o redisx.Options) redis.UniversalClient {
 	t.Helper()
-	o.Log = slog.New(slog.DiscardHandler)
 	client := must.Get(redisx.Open(o))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
