@@ -38,6 +38,8 @@ type List struct {
 	synced  time.Time             // when the changes of other nodes were last read
 	failed  bool                  // the last time
 	opening bool                  // the index has what the copy has, and nothing else
+	alone   bool                  // the copy has entries that were written without Redis
+	brought int64                 // of them that Redis lacked
 
 	stop context.CancelFunc
 	all  sync.WaitGroup
@@ -70,10 +72,15 @@ func Open(ctx context.Context, o Options) (*List, error) {
 	return l, nil
 }
 
-// Close ends what Open began.
+// Close ends what Open began. The copy has the last changes then, unless Redis is away.
 func (l *List) Close() {
 	l.stop()
 	l.all.Wait()
+	if l.o.Redis != nil && !l.failed {
+		ctx, cancel := context.WithTimeout(context.Background(), syncInterval)
+		defer cancel()
+		l.sync(ctx)
+	}
 }
 
 func (l *List) readTable(ctx context.Context) error {
@@ -83,6 +90,7 @@ func (l *List) readTable(ctx context.Context) error {
 		var e Entry
 		if e, damaged = parse(field, string(value)); damaged == nil {
 			into.apply(e, now, 0)
+			l.alone = l.alone || value[0] == alone
 		}
 		return damaged == nil
 	})
@@ -191,14 +199,17 @@ func (l *List) Lift(ctx context.Context, to address.Address, r Reason) error {
 func (l *List) change(ctx context.Context, e Entry) (err error) {
 	name := field(e.Address, e.Reason)
 	if l.o.Redis != nil {
-		var position int64
-		if position, err = l.write(ctx, name, string(e.value()), e.Until); err == nil {
+		var position, written int64
+		if position, written, err = l.write(ctx, false, e); written > 0 {
 			l.apply(e, position)
 		}
 	} else {
 		err = l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
 			l.apply(e, 0) // in the order of the changes
-			return e.value(), e.end()
+			if e.Until == ended {
+				return nil, 0
+			}
+			return append([]byte{alone}, e.value()...), e.end()
 		})
 	}
 	if err != nil {

@@ -198,6 +198,70 @@ func TestRedis_TwoNodes_KnowWithinASecond(t *testing.T) {
 	open(t, "", redis).expect("bob@example.com", suppression.Complaint)
 }
 
+// Of a list that a node kept alone Redis gets the entries that it lacks. A copy of an older shared list revives nothing.
+func TestRedis_KeptAlone_BroughtOnce(t *testing.T) {
+	t.Parallel()
+	redis, dir := redistest.Alone(t, "appendonly yes", "appendfsync always"), t.TempDir()
+	other := open(t, t.TempDir(), redis)
+	n := open(t, dir, redis)
+	for _, email := range []string{"stale@example.com", "again@example.com"} {
+		n.add(email, suppression.Complaint)
+	}
+	n.end()
+	n = open(t, dir, nil)
+	n.add("lifted@example.com", suppression.Complaint)
+	n.end()
+	other.add("lifted@example.com", suppression.Complaint)
+	for _, email := range []string{"stale@example.com", "again@example.com", "lifted@example.com"} {
+		must.OK(t, other.Remove(t.Context(), of(t, email)))
+	}
+	must.Get(other.Add(t.Context(), of(t, "both@example.com"), suppression.HardBounce, "Redis"))(t)
+
+	time.Sleep(2 * time.Millisecond) // what follows is newer than the removals
+	n = open(t, dir, nil)
+	n.ahead.Add(day)
+	n.add("both@example.com", suppression.HardBounce)
+	n.ahead.Add(-day)
+	n.add("again@example.com", suppression.Complaint)
+	const many = 2*suppression.PageSize + 7
+	for i := range many {
+		n.add(fmt.Sprintf("m%d@example.com", i), suppression.HardBounce)
+	}
+	n.end()
+	redis.Kill()
+	n = open(t, dir, redis)
+	n.expect("m3@example.com", suppression.HardBounce)
+	n.expect("stale@example.com", suppression.Complaint)
+	redis.Restart()
+	servertest.Eventually(t, "the list in Redis", func() bool { return len(other.all()) == many+2 })
+	servertest.Eventually(t, "the list of Redis", func() bool {
+		return len(n.has("stale@example.com")) == 0 && len(other.has("again@example.com")) == 1
+	})
+	for _, node := range []*node{n, other} {
+		node.expect("stale@example.com")
+		node.expect("lifted@example.com")
+		node.expect("again@example.com", suppression.Complaint)
+		if got := node.detail("both@example.com"); !slices.Equal(got, []string{"Redis"}) {
+			t.Errorf("the sources are %q", got)
+		}
+	}
+	must.OK(t, other.Remove(t.Context(), of(t, "m3@example.com")))
+	for _, forget := range []error{ // as a day later
+		redis.Client().HDel(t.Context(), "mailgate:{suppressions}", "m3@example.com hard-bounce").Err(),
+		redis.Client().ZRem(t.Context(), "mailgate:{suppressions}:changes", "m3@example.com hard-bounce").Err(),
+	} {
+		must.OK(t, forget)
+	}
+	n.end()
+	n = open(t, dir, redis)
+	n.expect("m3@example.com")
+	n.end()
+	n = open(t, dir, nil)
+	n.expect("m3@example.com")
+	n.expect("m4@example.com", suppression.HardBounce)
+	n.expect("again@example.com", suppression.Complaint)
+}
+
 // In an outage a node decides by its copy, also one that starts in it, and changes nothing.
 func TestRedis_Away_DecidesByTheCopy(t *testing.T) {
 	t.Parallel()

@@ -20,23 +20,74 @@ var (
 	//go:embed read.lua
 	readSource string
 
-	writeScript = redisx.NewScript(writeSource, func(reply any) bool { return reply != int64(0) })
-	readScript  = redisx.NewScript(readSource, nil)
+	writeScript = redisx.NewScript(writeSource, func(reply any) bool {
+		numbers, _ := reply.([]any)
+		return len(numbers) != 2 || numbers[1] != int64(0)
+	})
+	readScript = redisx.NewScript(readSource, nil)
 )
 
 var errReply = errors.New("Redis sent a reply of an unknown form")
 
-// write writes an entry in Redis, and returns the number of the change.
-func (l *List) write(ctx context.Context, field, value string, until int64) (position int64, err error) {
-	reply, err := writeScript.Run(ctx, l.o.Redis, l.key, field, value, until)
+// write writes entries in Redis, and returns the number of the last change and how many there were. Of entries that
+// were written without Redis it writes those that Redis lacks.
+func (l *List) write(ctx context.Context, withoutRedis bool, entries ...Entry) (position, written int64, err error) {
+	var args []any
+	for _, e := range entries {
+		since := int64(0)
+		if withoutRedis {
+			since = e.Since
+		}
+		args = append(args, field(e.Address, e.Reason), string(e.value()), e.Until, since)
+	}
+	answer, err := writeScript.Run(ctx, l.o.Redis, l.key, args...)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	position, ok := reply.(int64)
-	if !ok {
-		return 0, errReply
+	reply, _ := answer.([]any)
+	if len(reply) != 2 {
+		return 0, 0, errReply
 	}
-	return position, nil
+	position, numbered := reply[0].(int64)
+	written, counted := reply[1].(int64)
+	if !numbered || !counted {
+		return 0, 0, errReply
+	}
+	return position, written, nil
+}
+
+// bring adds to Redis what was written without it. Once Redis has them, these entries are in the copy like all others.
+func (l *List) bring(ctx context.Context) error {
+	for next := ""; l.alone; {
+		var entries []Entry
+		from := next
+		next = ""
+		err := l.o.Table.EachFrom(ctx, from, func(field string, value []byte) bool {
+			if len(entries) == PageSize {
+				next = field
+				return false
+			}
+			if e, damaged := parse(field, string(value)); damaged == nil && value[0] == alone {
+				entries = append(entries, e)
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		_, written, err := l.write(ctx, true, entries...)
+		if err == nil {
+			err = l.copy(ctx, entries)
+		}
+		if err != nil {
+			return fmt.Errorf("bringing this node's own entries to Redis: %w", err)
+		}
+		l.brought += written
+		if l.alone = next != ""; !l.alone {
+			l.o.Log.Info("the suppression list that this node kept without Redis is in Redis now", "added", l.brought)
+		}
+	}
+	return nil
 }
 
 // changes are those after a position.
@@ -104,7 +155,10 @@ const memory = 12 * time.Hour
 // sync reads what has changed in Redis. What fails is read again the next time.
 func (l *List) sync(ctx context.Context) {
 	whole := l.synced.IsZero() || time.Since(l.synced) > memory
-	err := l.read(ctx, whole)
+	err := l.bring(ctx)
+	if err == nil {
+		err = l.read(ctx, whole)
+	}
 	if errors.Is(err, errLost) {
 		err = l.read(ctx, true)
 	}

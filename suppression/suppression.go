@@ -81,6 +81,9 @@ func (e *Entry) value() []byte {
 	return []byte(strconv.FormatInt(e.Until, 10) + " " + strconv.FormatInt(e.Since, 10) + " " + e.Source)
 }
 
+// alone begins the value of an entry that was written without Redis. ParseInt takes it for a sign.
+const alone = '+'
+
 var errEntry = errors.New("an entry of the suppression list cannot be read")
 
 // ended is the end of an entry that was removed.

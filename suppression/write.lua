@@ -1,17 +1,16 @@
--- Writes an entry of the suppression list and numbers the change.
+-- Writes entries of the suppression list and numbers the changes.
 --
 -- Beside the entries, which are a hash, there are two sorted sets in the same slot: all fields by the
 -- number of their last change, and those of entries that end by when they do. A removed entry is empty,
--- and ends now. What ended a day ago is deleted, a few with each change, so that all nodes have learned it.
+-- and ends now. What ended a day ago is deleted, a few with each call, so that all nodes have learned it.
 --
 -- KEYS[1]  the hash; its field '' is the number of the last change
--- ARGV[1]  the field
--- ARGV[2]  the value, empty to remove it
--- ARGV[3]  when it ends in milliseconds since 1970, 0 for never
--- returns  the number of the change, 0 if there was nothing to remove
+-- ARGV     for each entry four: the field; the value, empty to remove it; when it ends in milliseconds since
+--          1970, 0 for never; 0, or of an entry that a node kept alone when it was made: then it is not
+--          written over one in force, or if it was removed since
+-- returns  the number of the last change and how many there were
 
 local entries, changes, ends = KEYS[1], KEYS[1] .. ':changes', KEYS[1] .. ':ends'
-local field, value, till = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -21,17 +20,29 @@ for _, old in ipairs(redis.call('ZRANGE', ends, 0, now - 86400000, 'BYSCORE', 'L
   redis.call('ZREM', ends, old)
 end
 
-if value == '' then
-  if redis.call('HEXISTS', entries, field) == 0 then return 0 end
-  till = now
+local function passes(field, value, since)
+  local held = redis.call('HGET', entries, field)
+  if value == '' then return held end
+  if since == 0 or not held then return true end
+  local ended = tonumber(redis.call('ZSCORE', ends, field) or now + 1)
+  return ended <= (held == '' and since or now)
 end
+
 -- The clock makes a number larger than those that a failover has lost.
-local number = math.max((redis.call('HGET', entries, '') or 0) + 1, time[1] * 1000000 + time[2])
-redis.call('HSET', entries, '', string.format('%.0f', number), field, value)
-redis.call('ZADD', changes, string.format('%.0f', number), field)
-if till > 0 then
-  redis.call('ZADD', ends, till, field)
-else
-  redis.call('ZREM', ends, field)
+local number, written = math.max(redis.call('HGET', entries, '') or 0, time[1] * 1000000 + time[2] - 1), 0
+for i = 1, #ARGV, 4 do
+  local field, value, till = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+  if passes(field, value, tonumber(ARGV[i + 3])) then
+    if value == '' then till = now end
+    number, written = number + 1, written + 1
+    redis.call('HSET', entries, field, value)
+    redis.call('ZADD', changes, string.format('%.0f', number), field)
+    if till > 0 then
+      redis.call('ZADD', ends, till, field)
+    else
+      redis.call('ZREM', ends, field)
+    end
+  end
 end
-return number
+if written > 0 then redis.call('HSET', entries, '', string.format('%.0f', number)) end
+return {number, written}

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +84,42 @@ func TestSuppression_KilledAndRestored_Kept(t *testing.T) {
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 422)
 	if n := len(relay.List()); n != 0 {
 		t.Errorf("%d emails were sent", n)
+	}
+}
+
+// A node that moves from its disk to Redis brings its list along, once. Back on its disk it has what Redis last had.
+func TestSuppression_DiskToRedisAndBack_Kept(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t), startRelay(t)
+	shared := besideRedis(t, redis, relay.URL())
+	alone := slices.DeleteFunc(slices.Clone(shared), func(s string) bool { return strings.HasPrefix(s, "MAILGATE_REDIS_") })
+	start := func(environ []string, want map[string]int) (p *process, operator client) {
+		t.Helper()
+		p = startServer(t, environ)
+		for email, status := range want {
+			newClient(t, p.URL, apiKey).mustSend(t, email, status)
+		}
+		return p, newClient(t, p.URL, adminKey)
+	}
+	suppressed, lifted := http.StatusUnprocessableEntity, http.StatusOK
+
+	node, operator := start(alone, nil)
+	for _, email := range []string{"kept@example.com", "lifted@example.com"} {
+		operator.suppress(t, email, 204)
+	}
+	node.stop(t, syscall.SIGTERM)
+	node, operator = start(shared, map[string]int{"kept@example.com": suppressed, "lifted@example.com": suppressed})
+	if lines := node.log.lines("is in Redis now"); len(lines) != 1 || lines[0]["added"] != 2.0 {
+		t.Errorf("the log says %v", lines)
+	}
+	operator.must(t, http.MethodDelete, "/admin/suppressions/lifted@example.com", "", 204)
+	operator.suppress(t, "shared@example.com", 204)
+	node.stop(t, syscall.SIGTERM)
+	node, _ = start(alone, map[string]int{"kept@example.com": suppressed, "lifted@example.com": lifted, "shared@example.com": suppressed})
+	node.stop(t, syscall.SIGTERM)
+	node, _ = start(shared, map[string]int{"kept@example.com": suppressed, "shared@example.com": suppressed})
+	if lines := node.log.lines("is in Redis now"); len(lines) != 0 {
+		t.Errorf("a list that Redis had is brought there: %v", lines)
 	}
 }
 
