@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -82,6 +83,7 @@ var lines = sync.Pool{New: func() any { return new(wire.Object) }}
 // delayed, and many are written at once.
 type logOutput struct {
 	to      io.Writer
+	journal bool          // it is systemd's
 	wake    chan struct{} // has an entry when lines are to be written
 	dropped prometheus.Counter
 
@@ -101,7 +103,7 @@ const (
 )
 
 func newLogOutput(to io.Writer) *logOutput {
-	o := &logOutput{to: to, wake: make(chan struct{}, 1), progress: make(chan struct{})}
+	o := &logOutput{to: to, journal: toJournal(to), wake: make(chan struct{}, 1), progress: make(chan struct{})}
 	o.dropped = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "mailgate_log_lines_dropped_total", Help: "Lines of the log that found no room because its reader stalls. Audit lines are never dropped."})
 	go o.write()
@@ -119,13 +121,35 @@ func (o *logOutput) write() {
 		if len(lines) == 0 { // they were written while this was woken
 			continue
 		}
-		_, _ = o.to.Write(lines)
+		text := lines
+		if o.journal {
+			text = prioritized(lines)
+		}
+		_, _ = o.to.Write(text)
 		o.mu.Lock()
 		o.written += int64(len(lines))
 		close(o.progress)
 		o.progress = make(chan struct{})
 		o.mu.Unlock()
 	}
+}
+
+// prioritized puts in front of each line of the log the priority by which the journal of systemd knows its level.
+func prioritized(lines []byte) (all []byte) {
+	for line := range bytes.Lines(lines) {
+		_, level, _ := bytes.Cut(line, []byte("level"))
+		priority := "<6>"
+		switch level = bytes.TrimLeft(level, `":=`); {
+		case bytes.HasPrefix(level, []byte("ERROR")):
+			priority = "<3>"
+		case bytes.HasPrefix(level, []byte("WARN")):
+			priority = "<4>"
+		case bytes.HasPrefix(level, []byte("DEBUG")):
+			priority = "<7>"
+		}
+		all = append(append(all, priority...), line...)
+	}
+	return all
 }
 
 // add queues a line if there is room for it, and reports how many bytes are waiting then.

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"math"
+	"os"
 	"syscall"
 )
 
@@ -19,3 +22,18 @@ func maxFiles() int {
 // keepPrivate makes all files of this process readable for its user only: the history holds
 // addresses.
 func keepPrivate() { syscall.Umask(0o077) }
+
+// toJournal reports whether it is the journal of systemd that gets what is written.
+func toJournal(to io.Writer) bool {
+	file, _ := to.(*os.File)
+	journal := os.Getenv("JOURNAL_STREAM")
+	if file == nil || journal == "" {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	at, ok := info.Sys().(*syscall.Stat_t)
+	return ok && journal == fmt.Sprintf("%d:%d", at.Dev, at.Ino)
+}

@@ -129,7 +129,11 @@ func complain(stderr io.Writer, err error) int {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		fmt.Fprintln(stderr, "mailgate: "+uncontrolled(err.Error()))
+		line := "mailgate: " + uncontrolled(err.Error())
+		if toJournal(stderr) {
+			line = "<3>" + line
+		}
+		fmt.Fprintln(stderr, line)
 	}()
 	select {
 	case <-printed:
