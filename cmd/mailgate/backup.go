@@ -47,7 +47,7 @@ func (r restoreCommand) Run(c *config.Config, to streams) error {
 	if err != nil {
 		return diskError(c, err)
 	}
-	fmt.Fprintf(to.out, "%d records are restored to %s; sends after %s are forgotten\n", summary.Records, c.DataDir, written(summary))
+	fmt.Fprintf(to.out, "%d records are restored to %s; sends after %s are forgotten\n", summary.Records, options.Dir, written(summary))
 	return nil
 }
 
@@ -61,7 +61,7 @@ func diskOptions(c *config.Config) (cache.Options, error) {
 	case c.DataDir == config.Memory:
 		return cache.Options{}, c.Complain("data-dir", "records in memory cannot be backed up")
 	}
-	return cache.Options{Dir: c.DataDir, Format: recordFormat, Now: now}, nil
+	return cache.Options{Dir: absolute(c.DataDir), Format: recordFormat, Now: now}, nil
 }
 
 // diskError returns a wrong data directory as a wrong setting.

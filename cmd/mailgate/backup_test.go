@@ -93,6 +93,7 @@ func TestBackup_Mistakes_LeaveNoFile(t *testing.T) {
 	dir, file := filepath.Join(parent, "data"), filepath.Join(parent, "file")
 	environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
 	does(t, environ, exitMisusage, "has no history", "backup", file)
+	does(t, append(environ, "MAILGATE_DATA_DIR=no-data"), exitMisusage, ": "+absolute("no-data")+" has no history", "backup", file)
 	startServer(t, environ).stop(t, syscall.SIGTERM)
 	does(t, environ, exitOK, "", "backup", file)
 	does(t, environ, exitFailure, "already exists", "backup", file)

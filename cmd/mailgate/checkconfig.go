@@ -4,11 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/boundedfile"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
@@ -17,7 +22,7 @@ import (
 type checkConfigCommand struct{}
 
 func (checkConfigCommand) Help() string {
-	return `Reads the settings, the rules file and the templates as serve would, and prints each setting, its value and its source, and every rule in force. Secrets are masked. It starts nothing and connects to nothing. The first mistake is one line on stderr, and the exit status is 2.`
+	return `Reads the settings, the rules file, the templates and the certificate as serve would, and prints each setting, its value and its source, and every rule in force. Secrets are masked. It starts nothing and connects to nothing. The first mistake is one line on stderr, and the exit status is 2.`
 }
 
 func (checkConfigCommand) Run(c *config.Config, to streams) error {
@@ -25,6 +30,10 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 		return err
 	}
 	content, err := readContent(c)
+	if err != nil {
+		return err
+	}
+	hidden, err := serviceFiles(c)
 	if err != nil {
 		return err
 	}
@@ -46,7 +55,7 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 		}
 		fmt.Fprintf(&text, "Challenges accepted: %s\n\n", accepted)
 	}
-	for _, note := range append(notes(c), ruleNotes(c, content.rules)...) {
+	for _, note := range slices.Concat(notes(c), ruleNotes(c, content.rules), hidden, privateFiles(c, content.rules)) {
 		fmt.Fprintf(&text, "note: %s\n", note)
 	}
 	_, err = io.WriteString(to.out, text.String())
@@ -156,6 +165,40 @@ func some(word string, s rules.Some) (text string) {
 func notes(c *config.Config) (all []string) {
 	if c.RedisURL != "" && !c.Standby() && !c.Given("on-store-outage") && c.RedisConfirm == 0 {
 		all = append(all, "data_dir is not set, so while Redis is away sends are refused (on_store_outage: refuse)")
+	}
+	return all
+}
+
+// serviceFiles checks the certificate of the SMTP door, and notes the files that only the running service has.
+func serviceFiles(c *config.Config) (all []string, err error) {
+	note := func(setting string) {
+		all = append(all, c.Where(setting)+" is not checked, as systemd passes its file to the running service alone")
+	}
+	if slices.ContainsFunc(c.SMTPURL, func(url relay.URL) bool { return url.Hidden() != nil }) {
+		note("smtp-url")
+	}
+	if boundedfile.Hidden(c.SubmissionTLSCert) || boundedfile.Hidden(c.SubmissionTLSKey) {
+		note("submission-tls-cert")
+		return all, nil
+	}
+	return all, new(certificate).read(c)
+}
+
+// privateFiles notes what root can read of the settings, and the user of a service perhaps cannot.
+func privateFiles(c *config.Config, file rulefile.File) (all []string) {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	paths := append([]string{c.File, c.Rules}, file.Lists...)
+	_ = filepath.WalkDir(c.Templates, func(path string, _ fs.DirEntry, _ error) error { // it returns no error
+		paths = append(paths, path)
+		return nil
+	})
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err == nil && (info.Mode()&0o004 == 0 || info.IsDir() && info.Mode()&0o001 == 0) {
+			all = append(all, "not every user can read "+path+": under systemd mailgate has a user of its own")
+		}
 	}
 	return all
 }

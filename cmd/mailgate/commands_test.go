@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -101,7 +103,7 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 		wants = append(wants, setting.Name+" ")
 	}
 	for _, want := range wants {
-		if !strings.Contains(shown, "\n"+want) || strings.Count(shown, "\nnote: ") != 2 {
+		if !strings.Contains(shown, "\n"+want) || strings.Count(shown, "\nnote: ") != 2+strings.Count(shown, "\nnote: not every user") {
 			t.Errorf("%q is not shown:\n%s", want, shown)
 		}
 	}
@@ -135,6 +137,46 @@ func TestUnknownVariable_Similar_IsSuggested(t *testing.T) {
 	startServer(t, environ).awaitLine(t, "MAILGATE_LOCAL: unknown setting; did you mean MAILGATE_LOCALE?", "level")
 }
 
+// credential is a file that systemd passes to the running service alone.
+const credential = "/run/credentials/mailgate-test.service/none"
+
+// What an operator sees of a file that check-config can read and the service cannot, or the other way around.
+func TestCheckConfig_FilesOfTheService_AreNotes(t *testing.T) {
+	t.Parallel()
+	door := settingsFor("smtp://a@relay.example?oauth="+credential, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0",
+		"MAILGATE_SUBMISSION_TLS_CERT="+credential, "MAILGATE_SUBMISSION_TLS_KEY="+credential)
+	shown := does(t, door, exitOK, "\nnote: MAILGATE_SUBMISSION_TLS_CERT is not checked, as systemd passes its file to the running service alone\n", "check-config")
+	if !strings.Contains(shown, "\nnote: MAILGATE_SMTP_URL is not checked, as systemd") || !strings.Contains(shown, "smtp://relay.example:587?oauth=***") {
+		t.Errorf("shown is\n%s", shown)
+	}
+	dir := t.TempDir()
+	paths := []string{dir + "/mailgate.yaml", dir + "/rules.yaml", dir + "/list.conf", dir + "/texts/code/en/subject.txt"}
+	for i, text := range []string{"locale: en\n", "deny: [{name: list, file: list.conf}]", "bad.example\n", "Hello"} {
+		servertest.Write(t, paths[i], text)
+	}
+	check := func() string {
+		t.Helper()
+		return does(t, settingsFor("smtps://relay.example"), exitOK, "", "check-config", "--config="+paths[0], "--rules="+paths[1], "--templates="+dir+"/texts")
+	}
+	for _, path := range append(paths, filepath.Dir(paths[3])) {
+		must.OK(t, os.Chmod(path, 0o755))
+	}
+	for _, path := range []string{dir + "/texts", dir + "/texts/code"} {
+		must.OK(t, os.Chmod(path, 0o755))
+	}
+	if shown := check(); strings.Contains(shown, "\nnote: ") {
+		t.Errorf("shown is\n%s", shown)
+	}
+	for _, path := range append(paths, dir+"/texts/code") {
+		must.OK(t, os.Chmod(path, 0o700))
+		note := "\nnote: not every user can read " + path + ": under systemd mailgate has a user of its own\n"
+		if shown := check(); strings.Contains(shown, note) != (os.Geteuid() == 0) || strings.Count(shown, "\nnote: ") > 1 {
+			t.Errorf("%s: shown is\n%s", path, shown)
+		}
+		must.OK(t, os.Chmod(path, 0o755))
+	}
+}
+
 // An invalid command line or setting is one line, with the exit status 2.
 func TestCommands_Mistake_OneLine(t *testing.T) {
 	t.Parallel()
@@ -144,6 +186,11 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 	badRules := servertest.Write(t, t.TempDir()+"/bad.yaml", "rules:\n- name: mailbox\n  off: true")
 	indented := servertest.Write(t, t.TempDir()+"/indented.yaml", "rules:\n- name: mailbox\n    limit: q=1/1s\n")
 	limited := servertest.Write(t, t.TempDir()+"/limited.yaml", "rules: [{name: mailbox, limit: q=1/1s}]")
+	cert, key, otherKey, now := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem", t.TempDir()+"/other.pem", time.Now().UnixMilli()
+	for _, to := range []string{otherKey, key} {
+		writeCertificate(t, servertest.NewAuthority(t).Certificate(now, now+3600_000, "127.0.0.1"), cert, to)
+	}
+	door := slices.Clip(append(whole, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"))
 	texts := t.TempDir()
 	servertest.Write(t, texts+"/code/en/subject.txt", strings.Repeat("x", 190)+"{{.Sender}}")
 	for _, tt := range []struct {
@@ -173,6 +220,14 @@ func TestCommands_Mistake_OneLine(t *testing.T) {
 		{"dev --smtp-url=" + relay.URL(), nil, "--smtp-url: cannot be set for dev"},
 		{"dev --config=" + file, nil, "--config: cannot be set for dev"},
 		{"dev --listen=" + relay.Addr(), nil, "--listen: cannot listen on"},
+		{"check-config --smtp-url=smtp://a@b.example?oauth=/run/none", whole, "--smtp-url: oauth: the file does not exist"},
+		{"serve --smtp-url=smtp://a@b.example?oauth=" + credential, whole, "--smtp-url: oauth: the file does not exist"},
+		{"test-email a@b.example --smtp-url=smtp://a@b.example?oauth=" + credential, whole, "--smtp-url: oauth: the file does not exist"},
+		{"check-config", append(whole, "MAILGATE_API_KEYS=a:"+secret+"\nb:2"+secret), "MAILGATE_API_KEYS: must be one line without control characters, with a comma between two keys\n"},
+		{"check-config", append(door, "MAILGATE_SUBMISSION_TLS_CERT="+cert, "MAILGATE_SUBMISSION_TLS_KEY=/run/none"), "MAILGATE_SUBMISSION_TLS_CERT: open /run/none: no such file"},
+		{"check-config", append(door, "MAILGATE_SUBMISSION_TLS_CERT="+file, "MAILGATE_SUBMISSION_TLS_KEY="+key), "MAILGATE_SUBMISSION_TLS_CERT: tls: failed to find any PEM data in certificate"},
+		{"check-config", append(door, "MAILGATE_SUBMISSION_TLS_CERT="+cert, "MAILGATE_SUBMISSION_TLS_KEY="+otherKey), "MAILGATE_SUBMISSION_TLS_CERT: tls: private key does not match"},
+		{"serve", append(door, "MAILGATE_SUBMISSION_TLS_CERT="+credential, "MAILGATE_SUBMISSION_TLS_KEY="+key), "MAILGATE_SUBMISSION_TLS_CERT: open " + credential},
 	} {
 		status, stdout, stderr := run(t, tt.environ, strings.Fields(tt.args)...)
 		if status != exitMisusage || stdout != "" || !strings.HasPrefix(stderr, "mailgate: "+tt.want) || strings.Count(stderr, "\n") != 1 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -29,6 +30,9 @@ func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed", "Bearer change-me", "Bearer changed", "whsec_change-me", "whsec_"+hookSecret).Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
+	pems, now := t.TempDir(), time.Now().UnixMilli()
+	writeCertificate(t, servertest.NewAuthority(t).Certificate(now, now+3600_000, "127.0.0.1"), pems+"/smtp.pem", pems+"/smtp.key")
+	whole = strings.ReplaceAll(whole, ": /etc/mailgate/smtp.", ": "+pems+"/smtp.")
 	if stdout := does(t, nil, exitOK, "", "check-config", "--config", servertest.Write(t, t.TempDir()+"/whole.yaml", whole)); strings.Contains(stdout, " default\n") {
 		t.Errorf("with every line in force: %s", stdout)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -57,7 +56,7 @@ func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Re
 		Hooks:    hooks,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing the relay: %w", err)
+		return nil, c.Complain("smtp-url", err.Error())
 	}
 	return relays, nil
 }

@@ -77,6 +77,9 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("the answer is not mailgate's: %w", err)
 	}
+	if len(answer.Requests) == 0 {
+		fmt.Fprintln(to.err, "mailgate: no such request; a node keeps up to 50,000 since it started")
+	}
 	for _, text := range slices.Backward(answer.Requests) {
 		if err := print(text); err != nil {
 			return err

@@ -8,7 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
+
+// Hidden reports whether systemd would pass the file to the running service alone, so that no other process finds it.
+func Hidden(path string) bool {
+	_, err := os.Stat(path)
+	return err != nil && strings.HasPrefix(path, "/run/credentials/")
+}
 
 // Read returns the content of a file, or fails if that is more than most bytes, as of a device
 // that never ends. The error is one sentence that names the path.

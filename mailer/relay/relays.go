@@ -47,6 +47,9 @@ func New(urls []URL, options Options) (*Relays, error) {
 	r := &Relays{options: o}
 	r.life, r.end = context.WithCancel(context.Background())
 	for _, url := range urls {
+		if url.hidden != nil {
+			return nil, url.hidden
+		}
 		r.relays = append(r.relays, newRelay(url, o))
 	}
 	if o.Pace.PerSecond > 0 {

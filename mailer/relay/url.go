@@ -26,7 +26,8 @@ type URL struct {
 	roots      *x509.CertPool // nil: the system's
 	// login returns the secrets, if there are any. They are not a field, because fmt prints
 	// fields, whatever the methods say, of a URL in an unexported field.
-	login func() login
+	login  func() login
+	hidden error // as Hidden returns it
 }
 
 // login is how to log in: with the password, or with tokens where there is a grant.
@@ -148,8 +149,11 @@ func (r *URL) setLogin(user *url.Userinfo, file string) error {
 	l.password, _ = user.Password()
 	if file != "" {
 		text, err := readWhole(file, mostGrantBytes)
-		if err == nil {
+		switch {
+		case err == nil:
 			l.oauth, err = parseGrant(text)
+		case boundedfile.Hidden(file):
+			l.oauth, r.hidden, err = &clientcredentials.Config{}, fmt.Errorf("oauth: %w", err), nil
 		}
 		if err != nil {
 			return fmt.Errorf("oauth: %w", err)
@@ -184,6 +188,10 @@ func readWhole(file string, most int64) ([]byte, error) {
 	}
 	return text, nil
 }
+
+// Hidden returns an error if systemd passes the file of ?oauth to the running service alone, so that it was not read.
+// New takes no such URL.
+func (r URL) Hidden() error { return r.hidden }
 
 // Addr returns the relay's host and port.
 func (r URL) Addr() string { return net.JoinHostPort(r.host, r.port) }

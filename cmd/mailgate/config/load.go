@@ -100,7 +100,11 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.given)) {
 		if strings.ContainsFunc(c.given[name].text, unicode.IsControl) {
-			return c.Complain(name, "must be one line without control characters")
+			problem := "must be one line without control characters"
+			if strings.HasSuffix(name, "-keys") {
+				problem += ", with a comma between two keys"
+			}
+			return c.Complain(name, problem)
 		}
 	}
 	ctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {

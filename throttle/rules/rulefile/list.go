@@ -29,6 +29,7 @@ func (f *File) addFile(to *rules.Some, path string, w words) error {
 	if err != nil {
 		return wrongIn("file", err)
 	}
+	f.Lists = append(f.Lists, path)
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this mark
 	number, entries, suffixes := 0, 0, 0
 	wrong := func(problem string) error { return &yamlfile.Error{File: path, Line: number, Problem: problem} }

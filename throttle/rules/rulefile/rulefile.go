@@ -38,6 +38,7 @@ type File struct {
 	Denials []rules.Denial
 	Actions []Action
 	Notes   []string // what is probably not meant, for people
+	Lists   []string // the files that it names
 
 	parts map[string]part
 }
