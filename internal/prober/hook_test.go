@@ -18,10 +18,10 @@ import (
 )
 
 // watch opens a client with a prober.
-func watch(t *testing.T, url string) (redis.UniversalClient, *Prober) {
+func watch(t *testing.T, url string, timeout time.Duration) (redis.UniversalClient, *Prober) {
 	t.Helper()
-	client := must.Get(redisx.Open(redisx.Options{URL: url, Timeout: 400 * ms}))(t)
-	p := New(client, "test", 400*ms)
+	client := must.Get(redisx.Open(redisx.Options{URL: url, Timeout: timeout}))(t)
+	p := New(client, "test", timeout)
 	t.Cleanup(func() { p.Close(); _ = client.Close() })
 	must.OK(t, p.TryAll(t.Context()))
 	return client, p
@@ -48,7 +48,7 @@ func TestHook_MasterHangs_CallsFailAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, hang, pass := hang(t)
-			client, p := watch(t, url)
+			client, p := watch(t, url, 400*ms)
 			ask := func() error { _, err := tryWrite.Run(t.Context(), client, "test:standby:0"); return err }
 			hang()
 			for range 3 {
@@ -81,7 +81,7 @@ func TestHook_MasterHangs_CallsFailAtOnce(t *testing.T) {
 func TestHook_MasterRefuses_AwayAndBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	client, p := watch(t, server.URL())
+	client, p := watch(t, server.URL(), 400*ms)
 	m := p.MasterOf("any")
 	server.Kill()
 	_ = client.Get(t.Context(), "key")
@@ -101,7 +101,7 @@ func TestHook_MasterRefuses_AwayAndBack(t *testing.T) {
 func TestHook_MasterTakesNoWrites_IsRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	client, p := watch(t, server.URL())
+	client, p := watch(t, server.URL(), 400*ms)
 	m := p.MasterOf("any")
 	must.OK(t, server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if !m.Failed(t.Context(), m.Try(t.Context())) {
@@ -120,7 +120,7 @@ func TestHook_MasterTakesNoWrites_IsRead(t *testing.T) {
 func TestHook_CallersGiveUp_NoEvidence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	client, p := watch(t, server.URL())
+	client, p := watch(t, server.URL(), 10*time.Second)
 	server.Pause()
 	for range failedCalls {
 		brief, cancel := context.WithTimeout(t.Context(), 20*ms)
@@ -175,7 +175,7 @@ func TestMaster_CallsFail_NoMoreUntilAProbe(t *testing.T) {
 func TestHook_MasterIsBack_CallsPassAtOnce(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
-	client, p := watch(t, proxy.URL())
+	client, p := watch(t, proxy.URL(), 400*ms)
 	m := p.MasterOf("any")
 	proxy.Refuse()
 	var callers sync.WaitGroup
