@@ -101,7 +101,7 @@ func TestHook_MasterRefuses_AwayAndBack(t *testing.T) {
 func TestHook_MasterTakesNoWrites_IsRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	client, p := watch(t, server.URL(), 400*ms)
+	client, p := watch(t, server.URL(), 10*time.Second)
 	m := p.MasterOf("any")
 	must.OK(t, server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if !m.Failed(t.Context(), m.Try(t.Context())) {
