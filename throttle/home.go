@@ -88,6 +88,8 @@ var (
 	// ErrUnchanged accompanies ErrUnavailable where certainly nothing was recorded, such as
 	// without a connection.
 	ErrUnchanged = errors.New("nothing was recorded")
+	// ErrLimiter is the kind of a Limiter that New and With did not make.
+	ErrLimiter = errors.New("the limiter was not made by throttle.New, or was changed")
 	// ErrKey is the kind of a key that is empty or too long.
 	ErrKey = errors.New("a key is 1 to 1024 bytes long")
 	// ErrID is the kind of an id that NewID or ParseID did not make.

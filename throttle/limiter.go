@@ -12,11 +12,16 @@ import (
 // keeps the records. A key is any text of 1 to 1024 bytes that identifies what is counted: a
 // mailbox, a network address, a caller. Methods may be called from any number of goroutines.
 //
+// New and With make a Limiter. Its fields are to be read: one that was made in another way, or whose
+// algorithm now has another form, answers each call with [ErrLimiter].
+//
 // An error means that there is no answer, and never counts as an admission. It is [ErrUnavailable]
 // when the records could not be read or written in time. A Take that failed may have been recorded.
 type Limiter struct {
 	Algorithm Algorithm
 	Home      Home
+
+	form string // of the records
 }
 
 // New returns a limiter over the records of a home. It panics if the algorithm was not made by a
@@ -25,7 +30,7 @@ func New(a Algorithm, h Home) *Limiter {
 	if a == nil || a.Form() == "" {
 		panic(fmt.Sprintf("throttle: the algorithm %T is a zero value", a))
 	}
-	return &Limiter{a, h}
+	return &Limiter{a, h, a.Form()}
 }
 
 // With returns a limiter by another algorithm on the same records, for example for a plan, or with
@@ -34,10 +39,10 @@ func New(a Algorithm, h Home) *Limiter {
 // Give both the same windows and rates: each write forgets what has left the longest window of the
 // limiter that wrote.
 func (l *Limiter) With(a Algorithm) *Limiter {
-	if a == nil || a.Form() != l.Algorithm.Form() {
-		panic(fmt.Sprintf("throttle: a %T cannot read the records of %s", a, l.Algorithm))
+	if a == nil || a.Form() == "" || a.Form() != l.form {
+		panic(fmt.Sprintf("throttle: a %T cannot read the records of %v", a, l.Algorithm))
 	}
-	return &Limiter{a, l.Home}
+	return &Limiter{a, l.Home, l.form}
 }
 
 // Take charges one send and records it, or refuses it and changes nothing.
@@ -144,6 +149,9 @@ func (l *Limiter) Each(ctx context.Context, visit func(key string, h History) bo
 }
 
 func (l *Limiter) policy() (Policy, error) {
+	if err := l.check(); err != nil {
+		return Policy{}, err
+	}
 	policy, ok := l.Algorithm.(Policy)
 	if !ok {
 		return policy, fmt.Errorf("history of a %s: %w", l.Algorithm, errors.ErrUnsupported)
@@ -151,9 +159,18 @@ func (l *Limiter) policy() (Policy, error) {
 	return policy, nil
 }
 
+// check returns ErrLimiter for what New and With do not make: a zero Policy would admit everything, and
+// another form would misread the records.
+func (l *Limiter) check() error {
+	if l.form == "" || l.Home == nil || l.Algorithm == nil || l.Algorithm.Form() != l.form {
+		return ErrLimiter
+	}
+	return nil
+}
+
 // do checks what a caller can get wrong, and asks the home.
 func (l *Limiter) do(ctx context.Context, key string, step Step, all ...Admission) (r Reply, err error) {
-	if err = CheckKey(key); err == nil {
+	if err = cmp.Or(l.check(), CheckKey(key)); err == nil {
 		err = checkIDs(step, all)
 	}
 	if err != nil {

@@ -23,9 +23,7 @@ import (
 //
 // New panics if the algorithm was not made by a constructor of package throttle.
 func New(table *cache.Table, a throttle.Algorithm) *throttle.Limiter {
-	l := throttle.New(a, nil)
-	l.Home = home{table.Part(a.Form())}
-	return l
+	return throttle.New(a, home{table.Part(a.Form())})
 }
 
 // Memory returns a limiter whose records are in memory alone, as long as they take less than 64 MiB.
