@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mailgate/mailgate/internal/filelock"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
@@ -44,7 +45,7 @@ func backup(o Options, file string, along []string) (s Summary, err error) {
 	}
 	dir, err := openDirectory(o.Dir) // which finds a damaged log
 	if err == nil {
-		err = dir.lock.Close() // a node may start
+		err = filelock.Release(dir.lock) // a node may start
 	}
 	if err != nil && !errors.Is(err, ErrInUse) {
 		return s, err
@@ -144,7 +145,7 @@ func restore(o Options, file string) (s Summary, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer dir.lock.Close()
+	defer filelock.Release(dir.lock)
 	path := dir.database + partial
 	defer os.Remove(path)
 	if err := copyFile(from, path); err != nil {

@@ -61,7 +61,7 @@ func openDirectory(dir string) (*directory, error) {
 	}
 	d := &directory{lock: lock, database: filepath.Join(path, databaseName)}
 	if err := d.inspect(); err != nil {
-		_ = lock.Close()
+		_ = filelock.Release(lock)
 		return nil, err
 	}
 	return d, nil
@@ -213,7 +213,7 @@ func (d *directory) close() (err error) {
 	if _, missing := os.Stat(d.database + logSuffix); d.marked && errors.Is(missing, fs.ErrNotExist) {
 		err = d.mark(stateClosed)
 	}
-	return errors.Join(err, d.lock.Close())
+	return errors.Join(err, filelock.Release(d.lock))
 }
 
 // fileError gives the error of a file its kind.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/filelock"
 )
 
 // disk keeps all records in SQLite, with Ristretto in front to answer fast.
@@ -320,7 +322,7 @@ func (d *disk) closeFiles() error {
 		d.hot.Close()
 	}
 	if err := d.dir.same(); err != nil {
-		return errors.Join(err, d.dir.lock.Close()) // closing the database would remove the log that the path names now
+		return errors.Join(err, filelock.Release(d.dir.lock)) // closing the database would remove the log that the path names now
 	}
 	var err error
 	if d.db != nil {

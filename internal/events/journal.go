@@ -222,5 +222,5 @@ func (j *journal) close() (err error) {
 	if j.current != nil {
 		err = j.rotate()
 	}
-	return errors.Join(err, j.lock.Close())
+	return errors.Join(err, filelock.Release(j.lock))
 }
