@@ -91,7 +91,7 @@ func (d *directory) inspect() error {
 	case log <= 0 && d.open():
 		return d.acceptable(fmt.Errorf("%w: %s is missing or empty, with the newest writes of a process that was killed", ErrCorrupt, path))
 	case d.open() && string(note[state:]) == boot():
-		if err := checkLog(path); err != nil {
+		if err := checkLog(path, d.database+indexSuffix); err != nil {
 			return d.acceptable(err)
 		}
 	}
@@ -120,7 +120,7 @@ func (d *directory) acceptable(err error) error {
 // warn logs what the last process left.
 func (d *directory) warn(log *slog.Logger, found findings) {
 	if d.open() {
-		log.Warn("the data directory was not closed: the newest writes are recovered from the log; those of the end of a damaged log, and after a power cut, are lost",
+		log.Warn("the data directory was not closed: the newest writes are recovered from the log; after a power cut, those at its end are lost",
 			"log", d.database+logSuffix)
 	}
 	if d.accepts {

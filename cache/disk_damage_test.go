@@ -178,8 +178,8 @@ func killed(t *testing.T) (dir string, keys []string) {
 	return dir, keys
 }
 
-// A crash cuts the log at its end. Only damage empties it, or leaves whole writes behind a broken
-// one, unless the power was cut: then the drive may have later ones alone.
+// A process that is killed leaves at most the write behind the last acknowledged one unfinished. Only damage takes
+// more, unless the power was cut: then the drive may have later writes alone.
 func TestOpen_DamagedLog_Refuses(t *testing.T) {
 	t.Parallel()
 	from, keys := killed(t)
@@ -203,9 +203,11 @@ func TestOpen_DamagedLog_Refuses(t *testing.T) {
 		"sum in the middle":      {func(b []byte) []byte { b[middle+17] ^= 1; return b }, false, false},
 		"salt in the middle":     {func(b []byte) []byte { b[middle+9] ^= 1; return b }, false, false},
 		"middle after power cut": {func(b []byte) []byte { b[middle+999] ^= 8; return b }, true, true},
-		"cut off":                {func(b []byte) []byte { return b[:len(b)-frame-99] }, false, true},
-		"cut in the middle":      {func(b []byte) []byte { return b[:middle+99] }, false, true},
-		"page at the end":        {func(b []byte) []byte { b[32+(frames-1)*frame+999] ^= 8; return b }, false, true},
+		"cut off":                {func(b []byte) []byte { return b[:len(b)-frame-99] }, false, false},
+		"cut in the middle":      {func(b []byte) []byte { return b[:middle+99] }, false, false},
+		"cut after power cut":    {func(b []byte) []byte { return b[:middle+99] }, true, true},
+		"page at the end":        {func(b []byte) []byte { b[32+(frames-1)*frame+999] ^= 8; return b }, false, false},
+		"write under way":        {func(b []byte) []byte { return append(b, b[len(b)-frame:len(b)-99]...) }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -215,7 +217,7 @@ func TestOpen_DamagedLog_Refuses(t *testing.T) {
 				damage(t, path, tc.change)
 			}
 			if tc.powerCut {
-				damage(t, lock, func(b []byte) []byte { return append(b[:len(stateOpen)], "another boot\n"...) })
+				damage(t, lock, anotherBoot)
 			}
 			for range 2 {
 				s, err := Open(Options{Dir: dir})

@@ -102,7 +102,7 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 	}
 	whole, closed := t.TempDir(), t.TempDir()
 	var keys []string
-	servertest.KillAfter(t, servertest.Child(t, whole), 3000, func(line string) bool {
+	servertest.KillAfter(t, servertest.Child(t, whole), 2000, func(line string) bool {
 		key, counts := strings.CutPrefix(line, "acknowledged ")
 		if counts {
 			keys = append(keys, key)
@@ -139,7 +139,8 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 		"killed, database empty":   {whole, database, gone, false},
 		"killed, log missing":      {whole, log, nil, false},
 		"killed, log empty":        {whole, log, gone, false},
-		"killed, log cut":          {whole, log, half, true},
+		"killed, log cut":          {whole, log, half, false},
+		"killed, power cut":        {whole, lockName, anotherBoot, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -170,7 +171,7 @@ func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
 
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
-	for _, name := range []string{lockName, databaseName, databaseName + logSuffix} {
+	for _, name := range []string{lockName, databaseName, databaseName + logSuffix, databaseName + indexSuffix} {
 		b, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
@@ -180,6 +181,9 @@ func copyFiles(t *testing.T, from, to string) {
 		}
 	}
 }
+
+// anotherBoot makes the state one of before the machine was started.
+func anotherBoot(state []byte) []byte { return append(state[:len(stateOpen)], "another boot\n"...) }
 
 // damage changes a file, or removes it.
 func damage(t *testing.T, path string, change func([]byte) []byte) {
