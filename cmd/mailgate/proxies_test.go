@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
+	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/redistest"
@@ -177,4 +183,32 @@ func startReady(t *testing.T, environ []string, address string) *process {
 		return err == nil && answer.Status == 200
 	})
 	return p
+}
+
+// What back ends and visitors ask for is passed on; what is for operators and monitoring stays inside.
+func TestProxies_EachPath_PassesOrStaysInside(t *testing.T) {
+	need.Long(t)
+	t.Parallel()
+	var contract struct {
+		Paths map[string]map[string]struct{ Tags []string }
+	}
+	if err := yaml.Unmarshal(mailgate.OpenAPI, &contract); err != nil {
+		t.Fatal(err)
+	}
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	t.Cleanup(node.Close)
+	address := strings.TrimPrefix(node.URL, "http://")
+	for name := range proxies {
+		c := newClient(t, startProxy(t, name, []string{address, address, address}), "")
+		for path, methods := range contract.Paths {
+			for method, operation := range methods {
+				inside := strings.HasPrefix(path, "/admin") || slices.Contains(operation.Tags, "Running")
+				filled := regexp.MustCompile(`{\w+}`).ReplaceAllString(strings.ReplaceAll(path, "{email}", "alice%40example.com"), "x")
+				answer, err := c.ask(strings.ToUpper(method), filled, "", nil)
+				if err != nil || (answer.Status == http.StatusNotFound) != inside || !inside && answer.Status != http.StatusNoContent {
+					t.Errorf("%s: %s %s: %d %v, inside: %v", name, method, filled, answer.Status, err, inside)
+				}
+			}
+		}
+	}
 }
