@@ -25,7 +25,7 @@ func TestLinks_PagesAndAlerts_LeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range []string{"README.md", "docs/runbook.md", "deploy/alerts.yaml"} {
+	for _, page := range []string{"README.md", "docs/runbook.md", "deploy/chart/alerts.yaml"} {
 		if checked[page] == 0 {
 			t.Errorf("%s has no link, so nothing was checked in it", page)
 		}

@@ -111,7 +111,7 @@ func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
 // shownBy fails the test if the alerts or the dashboard use a metric or a label that no server has.
 func shownBy(t testing.TB, served map[string]string) {
 	t.Helper()
-	for _, file := range []string{"alerts.yaml", "grafana.json"} {
+	for _, file := range []string{"chart/alerts.yaml", "grafana.json"} {
 		text := readFile(t, deployed+file)
 		used := regexp.MustCompile(`(mailgate_[a-z_]+)(?:\{(.*?)\})?`).FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)
 		for _, one := range used {
