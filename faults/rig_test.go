@@ -83,7 +83,7 @@ func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
 	}
 	relays := s.startRelays()
 	environ := slices.Concat([]string{
-		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
+		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0 atexit_sleep_ms=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
 		"MAILGATE_API_KEYS=app:" + apiKey,
 		"MAILGATE_ADMIN_KEYS=ops:" + adminKey,

@@ -122,13 +122,17 @@ func launch(t testing.TB, through, environ []string, args ...string) *process {
 	p := &process{log: &output{}}
 	line := slices.Concat(through, []string{os.Args[0]}, args)
 	p.cmd = exec.Command(line[0], line[1:]...)
-	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"))
+	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"),
+		"GORACE=atexit_sleep_ms=0") // by default a process waits for a second at its end
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.exited = must.Get(servertest.StartProcess(p.cmd))(t)
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may be gone already
 		<-p.exited
 		p.log.leaksNothing(t)
+		if strings.Contains(p.log.String(), "DATA RACE") { // a process that was killed has no status that says so
+			t.Error("the process has a data race")
+		}
 		if t.Failed() {
 			t.Logf("the log:\n%s", p.log)
 		}
