@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unique"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -26,6 +27,7 @@ const (
 // the zero id.
 type operation struct {
 	kind  kind
+	by    unique.Handle[string] // the text of the algorithm that admitted it
 	a     throttle.Admission
 	until int64  // when it expires
 	value []byte // of a value: what Redis may already have of it
@@ -61,17 +63,43 @@ var (
 func (j *journal) load(ctx context.Context) (damaged error) {
 	err := j.table.Each(ctx, func(row string, stored []byte) bool {
 		part, rest, _ := strings.Cut(row, "\x00")
-		if len(rest) < len(throttle.ID{}) || len(stored) < 17 {
+		o, err := parseOperation(stored)
+		if damaged = err; err != nil || len(rest) < len(o.a.ID) {
 			damaged = errDamaged
 			return false
 		}
-		id, key := throttle.ID([]byte(rest[:8])), rest[8:]
-		o := operation{kind: kind(stored[0]), a: throttle.Admission{ID: id, At: int64(binary.BigEndian.Uint64(stored[1:]))}}
-		o.until, o.value = int64(binary.BigEndian.Uint64(stored[9:])), append([]byte(nil), stored[17:]...)
-		j.keep(recordKey{part, key}, o)
+		o.a.ID = throttle.ID([]byte(rest[:8]))
+		j.keep(recordKey{part, rest[8:]}, o)
 		return true
 	})
 	return errors.Join(err, damaged)
+}
+
+// encode returns the operation as it is on disk: its kind, its times, the algorithm behind its length, and the value.
+func (o operation) encode() []byte {
+	by := ""
+	if o.kind != value {
+		by = o.by.Value()
+	}
+	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
+	stored = binary.BigEndian.AppendUint64(stored, uint64(o.until))
+	stored = append(binary.BigEndian.AppendUint16(stored, uint16(len(by))), by...)
+	return append(stored, o.value...)
+}
+
+func parseOperation(stored []byte) (o operation, err error) {
+	const header = 19
+	if len(stored) < header || len(stored) < header+int(binary.BigEndian.Uint16(stored[17:])) {
+		return o, errDamaged
+	}
+	o.kind, o.a.At = kind(stored[0]), int64(binary.BigEndian.Uint64(stored[1:]))
+	o.until = int64(binary.BigEndian.Uint64(stored[9:]))
+	by, rest := stored[header:header+binary.BigEndian.Uint16(stored[17:])], stored[header+binary.BigEndian.Uint16(stored[17:]):]
+	o.by, o.value = unique.Make(string(by)), append([]byte(nil), rest...)
+	if o.kind != value {
+		_, err = throttle.Parse(string(by))
+	}
+	return o, err
 }
 
 // put writes an operation to disk and then to memory, and replaces one of the same id.
@@ -81,8 +109,7 @@ func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
 			return err
 		}
 	}
-	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
-	stored = append(binary.BigEndian.AppendUint64(stored, uint64(o.until)), o.value...)
+	stored := o.encode()
 	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return stored, o.until })
 	if err == nil {
 		j.keep(k, o)

@@ -17,7 +17,7 @@ func openJournal(t *testing.T) *journal {
 }
 
 func recorded(until int64) operation {
-	return operation{kind: record, a: throttle.Admission{ID: throttle.NewID(), At: 1}, until: until}
+	return operation{kind: record, by: textOf(throttle.DefaultPolicy()), a: throttle.Admission{ID: throttle.NewID(), At: 1}, until: until}
 }
 
 func TestJournal_Full_Refuses(t *testing.T) {

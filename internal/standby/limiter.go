@@ -3,6 +3,7 @@ package standby
 import (
 	"context"
 	"errors"
+	"unique"
 
 	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
@@ -101,7 +102,7 @@ func (h *home) alone(ctx context.Context, key string, op throttle.Op) (r throttl
 // journalTake notes an admission. If the journal does not take it, the node is too strict.
 func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r throttle.Reply) error {
 	_, v := op.Take(r.State, r.Now)
-	err := h.journal.put(ctx, h.keyOf(key), operation{kind: record, a: v.Admission, until: v.Admission.At + op.By.Window()})
+	err := h.journal.put(ctx, h.keyOf(key), operation{kind: record, by: textOf(op.By), a: v.Admission, until: v.Admission.At + op.By.Window()})
 	if err == nil {
 		h.admitted.Add(1)
 	}
@@ -121,7 +122,7 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 			return nil
 		}
 	}
-	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, a: a, until: h.o.Clock.Now() + op.By.Window()})
+	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
 }
 
 // Each implements throttle.Home. It visits the records of Redis only, as this node has only a
@@ -130,32 +131,51 @@ func (h *home) Each(ctx context.Context, visit func(key string, state []byte, no
 	return h.shared.Home.Each(ctx, visit)
 }
 
-// apply sends admissions to Redis, and then releases. A counter's release is forgotten before it
-// is sent, as it must not be sent twice.
+// apply sends admissions to Redis, and then releases, each by the algorithm that admitted it: another's windows may be
+// shorter. A counter's release is forgotten before it is sent, as it must not be sent twice.
 func (h *home) apply(ctx context.Context, key string, some []operation) error {
-	var records, releases []operation
-	var all []throttle.Admission
+	records, admissions := map[unique.Handle[string]][]operation{}, map[unique.Handle[string]][]throttle.Admission{}
 	for _, o := range some {
-		if o.kind == release {
-			releases = append(releases, o)
-			continue
+		if o.kind == record {
+			records[o.by], admissions[o.by] = append(records[o.by], o), append(admissions[o.by], o.a)
 		}
-		records, all = append(records, o), append(all, o.a)
 	}
-	if len(all) > 0 {
-		if err := h.shared.Record(ctx, key, all...); err != nil {
+	for by, all := range admissions {
+		l, err := h.limiterBy(by)
+		if err == nil {
+			err = l.Record(ctx, key, all...)
+		}
+		if err != nil {
 			return err
 		}
-		_ = h.journal.forget(ctx, h.keyOf(key), records...)
+		_ = h.journal.forget(ctx, h.keyOf(key), records[by]...)
 	}
-	for _, o := range releases {
+	for _, o := range some {
+		if o.kind != release {
+			continue
+		}
 		if !h.shared.Algorithm.Exact() && h.journal.forget(ctx, h.keyOf(key), o) != nil {
 			continue // the next start sends it
 		}
-		if _, err := h.shared.Release(ctx, key, o.a); err != nil {
+		l, err := h.limiterBy(o.by)
+		if err == nil {
+			_, err = l.Release(ctx, key, o.a)
+		}
+		if err != nil {
 			return err
 		}
 		_ = h.journal.forget(ctx, h.keyOf(key), o)
 	}
 	return nil
+}
+
+func textOf(a throttle.Algorithm) unique.Handle[string] { return unique.Make(a.String()) }
+
+// limiterBy returns the limiter on Redis by an algorithm of the journal.
+func (h *home) limiterBy(text unique.Handle[string]) (*throttle.Limiter, error) {
+	a, err := throttle.Parse(text.Value())
+	if err != nil {
+		return nil, err
+	}
+	return h.shared.With(a), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -59,6 +60,33 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	}
 	if n.log.count("Redis is away") != 1 || n.log.count("Redis is back") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("the log is\n%s", n.log.text.String())
+	}
+}
+
+// What an override admitted counts by its own windows after the outage, also if they are longer than the rule's.
+func TestTake_OverrideInOutage_AppliedByItsOwnAlgorithm(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	blink := throttletest.Policy(t, "blink=1/1ms")
+	n := open(t, t.TempDir(), server.URL())
+	rule := n.Limiter("rule", onRedis(t, n.client, "rule", blink), local.New(n.store.Table("rule"), blink))
+	override := rule.With(throttletest.Policy(t, "long=3/10m"))
+	first := must.Get(override.Take(t.Context(), "alice"))(t)
+	away(t, server, n)
+	for range 2 {
+		if v := must.Get(override.Take(t.Context(), "alice"))(t); !v.Allowed || !v.Degraded {
+			t.Fatalf("in the outage: %+v", v)
+		}
+	}
+	if released, err := override.Release(t.Context(), "alice", first.Admission); err != nil || !released {
+		t.Fatalf("released %v, %v", released, err)
+	}
+	n.Start()
+	back(t, server, n)
+	for _, want := range []bool{true, false} {
+		if v := must.Get(override.Take(t.Context(), "alice"))(t); v.Allowed != want || v.Degraded || v.Sent != 3 {
+			t.Errorf("after the outage: %+v, want it admitted: %v", v, want)
+		}
 	}
 }
 

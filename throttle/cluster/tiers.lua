@@ -10,10 +10,8 @@ local most, longest = unpack('>I6I6', params)
 local sends, newest = call('ZRANGE', key, '0', '-1'), 0
 local state, count = table.concat(sends), #sends
 if count > 0 then newest = unpack('>I6', sends[count]) end
-if count > 0 and now >= newest + longest + 1000 then
-  call('DEL', key) -- Redis has forgotten it by itself, if by the same clock
-  state, sends, count, newest = '', {}, 0, 0
-end
+local gone = count > 0 and now >= newest + longest + 1000
+if gone then state, sends, count, newest = '', {}, 0, 0 end
 
 -- The clock, which never goes back, and whether a tier has no room by it. There is room when the
 -- send so many before has left the window.
@@ -42,6 +40,10 @@ local function add(at, id)
   local i, entry = #sends + 1, pack('>I6', at) .. id
   while i > 1 and unpack('>I6', sends[i - 1]) > at do i = i - 1 end
   table.insert(sends, i, entry)
+  if gone then
+    call('DEL', key)
+    gone = false
+  end
   call('ZADD', key, '0', entry)
   newest = unpack('>I6', sends[#sends])
   while newest - unpack('>I6', sends[1]) >= longest do call('ZREM', key, table.remove(sends, 1)) end

@@ -11,8 +11,10 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -45,7 +47,9 @@ func (h home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Repl
 	}
 	var r throttle.Reply
 	err := h.table.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
-		next, r = op.Apply(old, now)
+		if next, r = op.Apply(old, now); bytes.Equal(next, old) {
+			return old, math.MaxInt64 // as it is: another algorithm may have made it, with a longer window
+		}
 		return next, op.By.Expires(next)
 	})
 	return r, err

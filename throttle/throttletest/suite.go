@@ -46,6 +46,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
 	t.Run("each", func(t *testing.T) { each(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
+	t.Run("looks", func(t *testing.T) { looks(t, open) })
 	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
 	t.Run("two limits on one record", func(t *testing.T) { views(t, open) })
@@ -153,6 +154,24 @@ func each(t *testing.T, open Open) {
 	err = k.limiter.Each(context.Background(), func(string, throttle.History) bool { visited++; return false })
 	if err != nil || visited != 1 {
 		t.Fatalf("%d visited after the first said stop, %v", visited, err)
+	}
+}
+
+// looks tests that a look, and the release of what is not on record, change nothing, also by a limit whose windows
+// are shorter than those that the record was written by.
+func looks(t *testing.T, open Open) {
+	k := newKey(t, open, Policy(t, "long=3/10m"))
+	for range 3 {
+		k.take(throttle.NewID())
+	}
+	short := k
+	short.limiter = k.limiter.With(Policy(t, "short=1/2s"))
+	k.add(60_000)
+	short.peek()
+	short.history()
+	short.release(throttle.Admission{ID: throttle.NewID(), At: start})
+	if v := k.take(throttle.NewID()); v.Allowed || v.Sent != 3 {
+		t.Errorf("after looks by a shorter limit: %+v", v)
 	}
 }
 
