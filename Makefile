@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image release-check clean
+.PHONY: help dev build types test needs check race campaign firefox long faults soak fuzz bench pictures image release-check clean
 
 help: ## prints this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ check: # format, vet, staticcheck, and known vulnerabilities where their databas
 	.ci/vulnerabilities
 
 # A missing program is a failure where everything must run.
-race long campaign faults soak: export MAILGATE_TEST_ALL = 1
+race firefox long campaign faults soak: export MAILGATE_TEST_ALL = 1
 
 # The race detector leaves out SQLite's translated C, which takes half the time and which one goroutine calls, and the
 # second that it waits at the end of each process.
@@ -51,6 +51,10 @@ race:
 # another are in the longer runs alone.
 campaign:
 	$(GO) test -count 1 -parallel 8 -skip '/^(relay-silent-(banner|ehlo)|relay-drip|redis-killed-refuse|flood-(pages|countdown))$$' ./faults -seeds 1
+
+firefox: ## tests all flows of the pages in Firefox too
+	.ci/needs firefox
+	MAILGATE_TEST_LONG=1 $(GO) test -count 1 -timeout 20m ./api/web
 
 long: ## tests with long random histories and races, and builds for macOS and Windows
 	.ci/needs long

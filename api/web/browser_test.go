@@ -79,19 +79,14 @@ type opener func(t *testing.T, scripts ...string) *tab
 // oneInFirefox holds the flow that has Firefox, which draws only the tab in front.
 var oneInFirefox sync.Mutex
 
-// quickInFirefox are the flows that make test has in Firefox too; make long has all.
-var quickInFirefox = regexp.MustCompile(`^Test(SignUp_ByKeyboard|Countdown_RealClocks|Console_OnRedis|Inbox_NewEmail)`)
-
-// inEachBrowser runs a flow in Chromium and in Firefox.
+// inEachBrowser runs a flow in Chromium and, in make firefox and make long, in Firefox.
 func inEachBrowser(t *testing.T, flow func(t *testing.T, newVisitor opener)) {
 	t.Run("chromium", func(t *testing.T) {
 		t.Parallel()
 		flow(t, newVisitor)
 	})
 	t.Run("firefox", func(t *testing.T) {
-		if !quickInFirefox.MatchString(t.Name()) {
-			need.Long(t)
-		}
+		need.Long(t)
 		t.Parallel()
 		oneInFirefox.Lock()
 		defer oneInFirefox.Unlock()
