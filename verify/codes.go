@@ -103,7 +103,10 @@ func (c *Codes) Report(ctx context.Context, mailbox, whose string) (notes []Note
 	if err == nil && alone && len(notes) == 0 {
 		err = throttle.Unavailable(doing, errAlone)
 	}
-	return notes, err
+	if err != nil {
+		return nil, err // the notes may still be there
+	}
+	return notes, nil
 }
 
 // Result is the result of a check.
@@ -126,8 +129,8 @@ type Outcome struct {
 	// a guess that is in progress is refunded. With the other results it is from before this
 	// guess was refunded.
 	Guesses throttle.Verdict
-	// Notes are those about the mailbox, with Correct, and with an error that left the code used up. No other call
-	// returns them.
+	// Notes are those about the mailbox, with Correct, and with an error if the code is certainly used up. No other
+	// call returns them.
 	Notes []Note
 }
 
@@ -167,12 +170,12 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		}
 		return next
 	})
-	issuedAlone := alone && o.Result == Correct
-	if err == nil && (alone || verdict.Degraded) && !issuedAlone {
-		err = throttle.Unavailable(doing, errAlone)
-	}
 	if err != nil {
-		return Outcome{Notes: o.Notes}, err
+		return Outcome{}, err // the code may still be valid, and would return the notes again
+	}
+	issuedAlone := alone && o.Result == Correct
+	if (alone || verdict.Degraded) && !issuedAlone {
+		return Outcome{Notes: o.Notes}, throttle.Unavailable(doing, errAlone)
 	}
 	if o.Result == Incorrect {
 		o.GuessesLeft = verdict.Remaining()

@@ -340,3 +340,34 @@ func TestVerify_RightCode_ReturnsNotesOnce(t *testing.T) {
 		}
 	})
 }
+
+// unwritten fails to write what comes of a step.
+type unwritten struct{ keyed.Store }
+
+func (u unwritten) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	_, err := u.Store.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		step(old, now)
+		return old, 1 << 60
+	})
+	return false, throttle.Unavailable("changing a record", errors.Join(err, errBroken))
+}
+
+// Where the code stays valid its notes stay, too: returned twice they would widen a limit twice. Where it is used up
+// they are returned, also with an error.
+func TestVerify_Fails_NotesReturnedOnce(t *testing.T) {
+	s := inMemory(t)
+	healthy, ctx := s.codes, t.Context()
+	must.OK(t, healthy.Note(ctx, alice.Mailbox, noted("app", "own")))
+	code := must.Get(healthy.Issue(ctx, alice, noted("web", "first")))(t)
+	s.use(unwritten{s.store}, s.guesses)
+	if o, err := s.codes.Verify(ctx, alice, code); !errors.Is(err, errBroken) || len(o.Notes) > 0 {
+		t.Errorf("a check that fails returns %q, %v", texts(o.Notes), err)
+	}
+	if notes, err := s.codes.Report(ctx, alice.Mailbox, "app"); !errors.Is(err, errBroken) || len(notes) > 0 {
+		t.Errorf("a report that fails returns %q, %v", texts(notes), err)
+	}
+	s.use(s.store, (&throttletest.Faulty{Degraded: true}).Break(s.guesses))
+	if o, err := s.codes.Verify(ctx, alice, code); err == nil || texts(o.Notes) != "first own " && texts(o.Notes) != "own first " {
+		t.Errorf("a code that is used up returns %q, %v", texts(o.Notes), err)
+	}
+}
