@@ -25,7 +25,7 @@ var edges = map[string][]string{
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"zombiezen.com/go/sqlite":        {"cache"},
 	"go.opentelemetry.io":            {"internal/trace"},
-	"github.com/emersion/go-smtp":    {"mailer", "submission"},
+	"github.com/emersion/go-smtp":    {"mailer"},
 	"github.com/jordan-wright/email": {"mailer/message"},
 }
 

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -42,11 +41,9 @@ type Attempt struct {
 	durable   func(ctx context.Context) error // waits until the lease, the charge and the code are
 	requestID string
 	state     state
-	from      state       // before state
 	id        throttle.ID // of what is charged, and of the email
 
-	keyed    bool // it has a lease
-	lease    idempotency.Lease
+	claim    *claim      // nil: none
 	previous throttle.ID // of an attempt that was killed before it handed over
 	alone    bool        // begun without the records that are shared with other nodes
 
@@ -64,46 +61,36 @@ func (s *Service) Attempt(ctx context.Context, requestID string) *Attempt {
 // *Error.
 func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
 	a := s.Attempt(ctx, requestID)
-	o, err := s.o.Requests.Begin(a.ctx, name, body)
-	if err != nil {
-		if !errors.Is(err, throttle.ErrUnchanged) {
-			// It may have begun all the same. That is undone within the request or not at all.
-			_, _ = s.o.Requests.Abandon(ctx, o.Lease)
-		}
-		return nil, nil, failure(err)
-	}
-	a.id, a.keyed, a.lease, a.previous, a.alone = o.Lease.AdmissionID(), true, o.Lease, o.Previous, o.Alone
-	switch o.State {
-	case idempotency.Started:
-		return a, nil, nil
-	case idempotency.Unknown:
-		a.state = handedOver
-		return a, nil, nil
-	case idempotency.Replay:
+	k, o, err := begin(a.ctx, s.o.Requests, requestID, name, body)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case o.State == idempotency.Replay:
 		return nil, &o.Answer, nil
-	case idempotency.Mismatch:
-		return nil, nil, &Error{Kind: Mismatch}
+	case o.State == idempotency.Unknown:
+		a.state = handedOver
 	}
-	return nil, nil, &Error{Kind: InFlight}
+	a.id, a.claim, a.previous, a.alone = o.Lease.AdmissionID(), k, o.Previous, o.Alone
+	return a, nil, nil
 }
 
 func (a *Attempt) move(to state) {
 	if !slices.Contains(transitions[a.state], to) {
 		panic(fmt.Sprintf("delivery: an attempt moves from %d to %d", a.state, to))
 	}
-	a.from, a.state = a.state, to
+	a.state = to
 }
 
 // MayHaveLeft reports whether the email of the attempt may have left.
 func (a *Attempt) MayHaveLeft() bool { return a.state == handedOver || a.state == answered }
 
 // Answered reports whether the outcome is final and its answer is to be kept, for Finish.
-func (a *Attempt) Answered() bool { return a.keyed && a.state == answered }
+func (a *Attempt) Answered() bool { return a.claim != nil && a.state == answered }
 
 // Finish keeps the answer for retries under the key, in the background if that fails now.
 func (a *Attempt) Finish(answer idempotency.Answer) {
 	if a.Answered() {
-		a.service.refunds.now(&refund{attempt: a, answer: &answer})
+		a.service.refunds.now(&refund{claim: a.claim, answer: &answer})
 	}
 }
 
@@ -119,10 +106,10 @@ func (a *Attempt) Refuse(refusal error) error {
 
 // Abandon refunds an email that is not to leave, and frees its key. After Send it does nothing.
 func (a *Attempt) Abandon() {
-	undone := &refund{attempt: a}
+	undone := &refund{claim: a.claim}
 	switch a.state {
 	case charged:
-		undone = a.refund(Unavailable)
+		undone = a.service.refund(&a.charge, Unavailable)
 	case begun:
 	default:
 		return
@@ -134,12 +121,5 @@ func (a *Attempt) Abandon() {
 // handOver records that the email may leave from now on.
 func (a *Attempt) handOver() error {
 	a.move(handedOver)
-	if !a.keyed {
-		return nil
-	}
-	ok, err := a.service.o.Requests.HandOver(a.ctx, a.lease)
-	if err == nil && !ok {
-		err = errTaken
-	}
-	return err
+	return a.claim.handOver(a.ctx)
 }

@@ -28,6 +28,7 @@ type charge struct {
 	purpose  string         // of the code
 	noted    bool           // there may be a note of what a right code returns
 	alone    bool           // without what other nodes have on record
+	claim    *claim         // of the request; nil: none
 	critical func() bool    // whether it reaches an address that bounced, once a day
 	passed   bool           // did so, or may have
 }
@@ -111,7 +112,7 @@ func (s *Service) refund(c *charge, why Kind) *refund {
 	if why == Deferred { // or a visitor could let the relay ask about recipients without end
 		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By.Has(rules.ByClientIP) })
 	}
-	r := &refund{id: c.id, whose: slog.String("mailbox", c.to.Hash())}
+	r := &refund{id: c.id, claim: c.claim, whose: slog.String("mailbox", c.to.Hash())}
 	passed := c.passed
 	r.release = func(ctx context.Context) (err error) {
 		if passed {

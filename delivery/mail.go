@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -18,24 +19,21 @@ import (
 // relay takes it for all of them or for none. It is used by one goroutine, and ends with HandOver or
 // Abandon.
 type Mail struct {
-	service *Service
-	ctx     context.Context
-	durable func(ctx context.Context) error
-	charges []*charge
-	left    bool // it may have left
-	stays   bool // a recipient stays charged for it
-	receipt relay.Receipt
+	service   *Service
+	ctx       context.Context
+	durable   func(ctx context.Context) error
+	requestID string
+	charges   []*charge
+	left      bool      // it may have left
+	stay      []*charge // are not refunded, after HandOver
+	receipt   relay.Receipt
 }
 
-// Mail begins an email whose recipients are charged within ctx.
-func (s *Service) Mail(ctx context.Context) *Mail {
+// Mail begins an email whose recipients are charged within ctx. The id of the request is for the log.
+func (s *Service) Mail(ctx context.Context, requestID string) *Mail {
 	ctx, durable := cache.Batch(ctx)
-	return &Mail{service: s, ctx: ctx, durable: durable}
+	return &Mail{service: s, ctx: ctx, durable: durable, requestID: requestID}
 }
-
-// Context is what the recipients are charged under. What else is written to the records under it is durable,
-// too, before the email leaves.
-func (m *Mail) Context() context.Context { return m.ctx }
 
 // Charge charges one more recipient. After an error, which is an *Error, it is not charged.
 func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Result, error) {
@@ -48,6 +46,25 @@ func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Re
 	}
 	m.charges = append(m.charges, c)
 	return Result{ID: c.id, Decision: c.decision}, nil
+}
+
+// Claim asks whether the email was handed over to a charged recipient before, under a name that a repeat has too. It
+// returns the answer that Finish kept, or nil if it is to be sent, or an *Error.
+func (m *Mail) Claim(requests *idempotency.Requests, to address.Address, name idempotency.Name) (*idempotency.Answer, error) {
+	k, o, err := begin(m.ctx, requests, m.requestID, name, idempotency.Fingerprint{})
+	switch {
+	case err != nil:
+		return nil, err
+	case o.State == idempotency.Replay:
+		return &o.Answer, nil
+	case o.State == idempotency.Unknown:
+		return nil, &Error{Kind: Unknown, Err: errUnknown}
+	}
+	c := m.charges[slices.IndexFunc(m.charges, func(c *charge) bool { return c.to == to })]
+	if c.claim = k; o.Alone && !c.decision.Degraded {
+		return nil, &Error{Kind: Storage, Err: errAlone}
+	}
+	return nil, nil
 }
 
 // Withdraw refunds one recipient, who does not get the email.
@@ -64,17 +81,18 @@ func (m *Mail) Withdraw(to address.Address) {
 func (m *Mail) HandOver(ctx context.Context, e relay.Envelope, text []byte) error {
 	err := m.handOver(ctx, e, text)
 	if err == nil {
-		m.charges, m.stays = nil, true
+		m.charges, m.stay = nil, m.charges
 		return nil
 	}
 	failed := failure(err)
 	var owed []*charge
 	for _, c := range m.charges {
-		if !c.stays(failed, m.left) {
+		if c.stays(failed, m.left) {
+			m.stay = append(m.stay, c)
+		} else {
 			owed = append(owed, c)
 		}
 	}
-	m.stays = len(owed) < len(m.charges)
 	m.refund(owed, failed.Kind)
 	return failed
 }
@@ -93,6 +111,15 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 		return throttle.Unavailable("keeping what was charged", err)
 	}
 	m.receipt, err = m.service.handOver(ctx, e, text, func() error {
+		ctx, durable := cache.Batch(ctx)
+		for _, c := range m.charges {
+			if err := c.claim.handOver(ctx); err != nil {
+				return err
+			}
+		}
+		if err := durable(ctx); err != nil {
+			return throttle.Unavailable("marking an email as sent", err)
+		}
 		m.left = true
 		return nil
 	})
@@ -101,12 +128,23 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 
 // Stays reports, after HandOver, whether a recipient stays charged: the email left, may have, or was refused
 // for good.
-func (m *Mail) Stays() bool { return m.stays }
+func (m *Mail) Stays() bool { return len(m.stay) > 0 }
+
+// Finish keeps, after HandOver, the answer to repeats for the recipients who stay charged.
+func (m *Mail) Finish(answer idempotency.Answer) {
+	var all sync.WaitGroup
+	for _, c := range m.stay {
+		if c.claim != nil {
+			all.Go(func() { m.service.refunds.now(&refund{claim: c.claim, answer: &answer}) })
+		}
+	}
+	all.Wait()
+}
 
 // Receipt is what the relay said when it accepted the email.
 func (m *Mail) Receipt() relay.Receipt { return m.receipt }
 
-// Abandon refunds the recipients of an email that is not to leave. After HandOver it does nothing.
+// Abandon refunds the recipients of an email that is not to leave, and frees their names. After HandOver it does nothing.
 func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }
 
 // refund refunds charges at once, as each may have to wait for a store that does not answer.

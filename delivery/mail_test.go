@@ -41,7 +41,7 @@ func TestMail_EachOutcome_ChargesEachRecipient(t *testing.T) {
 			b := newBench(t)
 			b.relay = tt.relay
 			q, l := b.send()
-			mail := b.Mail(t.Context())
+			mail := b.Mail(t.Context(), "r")
 			for _, to := range []address.Address{alice, bob} {
 				traits := q.Traits
 				traits.Mailbox = to.Key()
@@ -65,7 +65,7 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 	for range 9 {
 		must.Get(l.mailbox.Take(t.Context(), "bob@example.com"))(t)
 	}
-	mail := b.Mail(t.Context())
+	mail := b.Mail(t.Context(), "r")
 	must.Get(mail.Charge(q.Rules, q.Mail.To, q.Traits))(t)
 	full := q.Traits
 	full.Mailbox = "bob@example.com"
@@ -86,7 +86,7 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 func TestMail_QueueTooLong_Busy(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
-	mail := b.Mail(t.Context())
+	mail := b.Mail(t.Context(), "r")
 	must.Get(mail.Charge(q.Rules, q.Mail.To, q.Traits))(t)
 	mail.charges[0].ready = time.Now().Add(time.Hour)
 	err := mail.HandOver(t.Context(), relay.Envelope{By: time.Now().Add(time.Minute)}, nil)

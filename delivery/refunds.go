@@ -26,7 +26,7 @@ const (
 )
 
 // refunds refunds charges for email that certainly never left, and then frees the
-// key of its attempt; it also keeps answers. What fails is tried again in the background.
+// key of its request; it also keeps answers. What fails is tried again in the background.
 type refunds struct {
 	o         Options
 	stop, end context.CancelFunc
@@ -47,8 +47,8 @@ type refund struct {
 	whose   slog.Attr                   // a hash
 	id      throttle.ID
 
-	attempt *Attempt // its key is freed, or answered, if it has one
-	answer  *idempotency.Answer
+	claim  *claim // is freed, or answered; nil: none
+	answer *idempotency.Answer
 }
 
 // Refund refunds, in the background, what a failed Take may have charged. A counter
@@ -141,14 +141,14 @@ func (r *refunds) try(ctx context.Context, one *refund) error {
 		}
 		one.revoke = nil
 	}
-	if one.attempt == nil || !one.attempt.keyed {
+	if one.claim == nil {
 		return nil
 	}
 	if one.answer == nil {
-		_, err := r.o.Requests.Abandon(ctx, one.attempt.lease)
+		_, err := one.claim.requests.Abandon(ctx, one.claim.lease)
 		return err
 	}
-	kept, err := r.o.Requests.Finish(ctx, one.attempt.lease, *one.answer)
+	kept, err := one.claim.requests.Finish(ctx, one.claim.lease, *one.answer)
 	if err == nil && !kept {
 		err = errLeaseEnded
 	}
@@ -165,8 +165,8 @@ func (r *refunds) giveUp(one *refund, why error) {
 		r.o.Log.Warn("a code could not be revoked, and stays valid until it expires, although its email never left",
 			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
-	if one.attempt != nil && one.attempt.keyed {
-		r.o.Log.Warn(one.stays(), "request_id", one.attempt.requestID, "cause", why.Error())
+	if one.claim != nil {
+		r.o.Log.Warn(one.stays(), "request_id", one.claim.requestID, "cause", why.Error())
 	}
 }
 
@@ -176,7 +176,7 @@ func (one *refund) stays() string {
 	if one.answer != nil {
 		failed = "an answer could not be stored"
 	}
-	if one.attempt.from == handedOver {
+	if one.claim.handedOver {
 		then = "gets delivery-unknown (504)"
 	}
 	return failed + ": the key stays in flight until its lease ends; a retry after that " + then

@@ -44,7 +44,7 @@ func (a *Attempt) Charge(q Send) error {
 	if a.state != begun {
 		return nil
 	}
-	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone,
+	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone, claim: a.claim,
 		critical: func() bool { return q.Composer.Critical(q.Mail.Template) }}
 	return a.take()
 }
@@ -122,18 +122,11 @@ func (a *Attempt) notAdmitted(e *Error) error {
 	}
 	a.move(freed)
 	if a.charge.owes() { // the store failed just now
-		a.service.refunds.later(a.refund(e.Kind))
-	} else if a.keyed {
-		a.service.refunds.now(&refund{attempt: a})
+		a.service.refunds.later(a.service.refund(&a.charge, e.Kind))
+	} else if a.claim != nil {
+		a.service.refunds.now(&refund{claim: a.claim})
 	}
 	return e
-}
-
-// refund returns what is to be done for an attempt that sends nothing.
-func (a *Attempt) refund(why Kind) *refund {
-	r := a.service.refund(&a.charge, why)
-	r.attempt = a
-	return r
 }
 
 // compose makes the email, with a code unless the caller gave one.
@@ -184,7 +177,7 @@ func (a *Attempt) settle(q Send, result Result, err error) error {
 		return e
 	}
 	a.move(freed)
-	a.service.refunds.now(a.refund(e.Kind))
+	a.service.refunds.now(a.service.refund(&a.charge, e.Kind))
 	if errors.Is(err, errTaken) {
 		return a.mayHaveLeft(q, errTaken)
 	}

@@ -26,7 +26,7 @@ func (b *bench) outcomeOf(q Send, door string) error {
 		_, err := b.Attempt(context.Background(), "r").Send(q)
 		return err
 	}
-	mail := b.Mail(context.Background())
+	mail := b.Mail(context.Background(), "r")
 	if _, err := mail.Charge(q.Rules, q.Mail.To, q.Traits); err != nil {
 		return err
 	}

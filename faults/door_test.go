@@ -26,18 +26,15 @@ const (
 // email is one that is submitted; its text ends with its final dot, and is the same in each repeat.
 type email struct{ to, text string }
 
-// submit sends one email through the SMTP door. Its admission is known by its Message-ID. To a hot mailbox it is not
-// repeated: the door keeps the reply to the newest email only.
-func (l *load) submit(n *node, mailbox string, hot bool) {
+// submit sends one email through the SMTP door. Its admission is known by its Message-ID.
+func (l *load) submit(n *node, mailbox string) {
 	l.hide(mailbox)
 	to, id, how, next := l.spelled(mailbox), l.token+fmt.Sprint("m", l.rng.Uint32()), patient, l.rig.node(l.rng)
 	switch l.rng.IntN(8) {
 	case 0:
 		how = leaves
 	case 1:
-		if !hot {
-			how = loses
-		}
+		how = loses
 	}
 	e := email{to, fmt.Sprintf("From: no-reply@acme.example\r\nMessage-ID: <%s.door@acme.example>\r\nDate: %s\r\nSubject: hello\r\n\r\nhello\r\n.",
 		id, time.Now().Format(time.RFC1123Z))}
@@ -101,7 +98,7 @@ func converse(door string, e email, how manner) (status int, kind, limit string,
 		}
 	}
 	if err == nil {
-		_, _ = io.WriteString(conn, "QUIT\r\n") // says that the reply was read
+		_, _ = io.WriteString(conn, "QUIT\r\n")
 	}
 	return meaning(said, err)
 }
@@ -139,7 +136,7 @@ func meaning(said string, err error) (status int, kind, limit string, wait int64
 		status       int
 	}{
 		{"250 ", "", 200},
-		{"451 4.3.2 an earlier email", judge.StillSent, 409},
+		{"451 4.3.2 this email is being sent", judge.StillSent, 409},
 		{"451 4.3.0", "store-unavailable", 503},
 		{"451 4.4.1", "relay-unavailable", 503},
 		{"421 ", "", 0}, // the connection ends, as at a shutdown

@@ -52,11 +52,11 @@ func (l *load) begin() {
 	case p < 21:
 		l.send(node, l.newMailbox())
 	case p < 42:
-		l.submit(node, l.newMailbox(), false)
+		l.submit(node, l.newMailbox())
 	case p < 49:
 		l.send(node, l.hotMailbox())
 	case p < 56:
-		l.submit(node, l.hotMailbox(), true)
+		l.submit(node, l.hotMailbox())
 	case p < 68:
 		l.repeat(node)
 	case p < 78:
@@ -224,7 +224,7 @@ func (l *load) list(n *node) {
 	case 0:
 		l.change(n, "DELETE", mailbox, judge.Lift)
 	case 1:
-		l.submit(n, mailbox, true)
+		l.submit(n, mailbox)
 	default:
 		l.send(n, mailbox)
 	}

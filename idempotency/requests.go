@@ -18,13 +18,17 @@ import (
 type Requests struct {
 	store keyed.Store
 	lease int64
+	keep  int64 // how long an answer is kept, in milliseconds
 }
 
-// keep is how long an answer is kept, in milliseconds: 24 hours.
-const keep = 24 * 60 * 60 * 1000
+// New returns the Requests of a store, which keep answers for 24 hours. An attempt may take as long as the
+// lease, in milliseconds.
+func New(store keyed.Store, lease int64) *Requests {
+	return &Requests{store, lease, 24 * 60 * 60 * 1000}
+}
 
-// New returns the Requests of a store. An attempt may take as long as the lease, in milliseconds.
-func New(store keyed.Store, lease int64) *Requests { return &Requests{store, lease} }
+// Keeping returns Requests of the same store that keep answers for so many milliseconds.
+func (q *Requests) Keeping(keep int64) *Requests { return &Requests{q.store, q.lease, keep} }
 
 // Outcome is the answer to Begin.
 type Outcome struct {
@@ -108,7 +112,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
-		next, o = r.begin(lease, over, now, now+q.lease, now+keep)
+		next, o = r.begin(lease, over, now, now+q.lease, now+q.keep)
 		answer = next.answer
 		return next
 	})
@@ -127,7 +131,7 @@ func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over to
 func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err error) {
 	const doing = "marking a request as sent"
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
-		next, ok = r.handOver(lease, now, now+keep)
+		next, ok = r.handOver(lease, now, now+q.keep)
 		return next
 	})
 	if err == nil && alone && !lease.alone {
@@ -141,7 +145,7 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
 	text := answer.encode()
 	_, err = q.update(ctx, "finishing a request", lease.name, func(r record, now int64) (next record) {
-		next, kept = r.finish(lease, text, now, now+keep)
+		next, kept = r.finish(lease, text, now, now+q.keep)
 		return next
 	})
 	return kept && err == nil, err

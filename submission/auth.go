@@ -1,82 +1,78 @@
 package submission
 
 import (
-	"github.com/emersion/go-sasl"
-	"github.com/emersion/go-smtp"
+	"encoding/base64"
+	"strings"
 )
 
 // maxFailures are the wrong passwords after which a connection is closed, if its address has not sent too many.
 const maxFailures = 3
 
-// AuthMechanisms implements smtp.AuthSession.
-func (s *session) AuthMechanisms() []string {
-	if s.server.Keys.IsZero() {
-		return nil
-	}
-	return []string{sasl.Plain, sasl.Login}
-}
-
-// Auth implements smtp.AuthSession. The user is the name of an API key, the password its secret.
-func (s *session) Auth(mechanism string) (sasl.Server, error) {
+// auth signs a client in by PLAIN or LOGIN. The user is the name of an API key, the password its secret.
+func (s *session) auth(argument string) *reply {
+	mechanism, said, initial := strings.Cut(argument, " ")
+	mechanism = strings.ToUpper(mechanism)
+	asks := map[string][]string{"PLAIN": {""}, "LOGIN": {"Username:", "Password:"}}[mechanism]
 	switch {
 	case s.server.Keys.IsZero():
-		return nil, smtp.ErrAuthUnsupported
-	case mechanism == sasl.Plain:
-		return sasl.NewPlainServer(func(identity, user, password string) error {
-			if identity != "" && identity != user {
-				user = "" // which no key is named
+		return notOffered
+	case s.signedIn:
+		return wrongOrder
+	case mechanism == "":
+		return badArgument
+	case !s.trusted:
+		return &reply{523, "5.7.10", "say STARTTLS first"}
+	case asks == nil:
+		return &reply{504, "5.5.4", "AUTH has PLAIN and LOGIN"}
+	}
+	malformed := &reply{501, "5.5.2", "what AUTH says cannot be read"}
+	var answers []string
+	for i, ask := range asks {
+		if i > 0 || !initial {
+			s.conn.say(&reply{334, "", base64.StdEncoding.EncodeToString([]byte(ask))})
+			var ended *reply
+			if said, ended = s.conn.line(); ended != nil {
+				return ended
 			}
-			return s.signIn(user, password)
-		}), nil
-	case mechanism == sasl.Login:
-		return &login{signIn: s.signIn}, nil
+		}
+		if said == "*" {
+			return &reply{501, "5.7.0", "AUTH is cancelled"}
+		}
+		answer, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(said, "=")) // which stands for nothing
+		if err != nil {
+			return s.wrongKey(malformed)
+		}
+		answers = append(answers, string(answer))
 	}
-	return nil, smtp.ErrAuthUnknownMechanism
-}
-
-// login asks for the user, who may have come with the command, and then for the password. The library has
-// no server for it.
-type login struct {
-	user   []byte
-	signIn func(user, password string) error
-}
-
-// Next implements sasl.Server. The response is nil where the client has said nothing yet.
-func (l *login) Next(response []byte) (challenge []byte, done bool, err error) {
-	switch {
-	case response == nil:
-		return []byte("Username:"), false, nil
-	case l.user == nil:
-		l.user = response
-		return []byte("Password:"), false, nil
+	if mechanism == "PLAIN" {
+		if answers = strings.Split(answers[0], "\x00"); len(answers) != 3 {
+			return s.wrongKey(malformed)
+		}
 	}
-	return nil, true, l.signIn(string(l.user), string(response))
-}
-
-// signIn checks the name of a key and its secret, and moves the connection to the share of the key. A
-// connection that had too many wrong ones gets 421; those on others refuse no right one.
-func (s *session) signIn(user, password string) error {
-	if s.failures == maxFailures { // sent before the connection could be closed
-		return wrongKeys
-	}
+	user, password := answers[len(answers)-2], answers[len(answers)-1]
 	name, known := s.server.Keys.Find([]byte(password))
-	switch {
-	case known && name == user && s.server.signIn(s.conn, name):
-		s.key, s.signedIn = name, true
-		s.conn.limit(noLimit)
-		return nil
-	case known && name == user:
-		s.conn.stop(timedOut)
-		return tooManyOfKey
+	switch as := answers[0]; {
+	case !known || name != user || mechanism == "PLAIN" && as != "" && as != user:
+		return s.wrongKey(&reply{535, "5.7.8", "the user must be the name of an API key, and the password its secret"})
+	case !s.server.signIn(s.conn, name):
+		return &reply{421, "4.3.2", "too many connections with this key"}
 	}
+	s.key, s.signedIn, s.conn.until = name, true, noLimit
+	return &reply{235, "2.7.0", "signed in"}
+}
+
+// wrongKey counts a wrong key. The connection ends at the third, or if its address has sent too many; those on
+// others refuse no right one.
+func (s *session) wrongKey(answer *reply) *reply {
 	s.failures++
 	if s.server.WrongKey(s.conn.from) {
 		s.failures = maxFailures
 	} else { // a flood costs no log line
-		s.log(entry{outcome: "wrong-key", answer: wrongKey})
+		s.log(entry{outcome: "wrong-key", answer: answer})
 	}
-	if s.failures == maxFailures {
-		s.conn.stop(timedOut)
+	if s.failures < maxFailures {
+		return answer
 	}
-	return wrongKey
+	s.conn.say(answer)
+	return &reply{421, "4.7.0", "too many wrong passwords; the connection is closed"}
 }

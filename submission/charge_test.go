@@ -62,18 +62,13 @@ func TestRefund_EachEnd_NothingCharged(t *testing.T) {
 			c.reads("421 4.4.2")
 			c.ends()
 		},
-		"RSET between chunks": func(_ *rig, c *client) {
-			c.write(fmt.Sprintf("BDAT %d\r\n%s", len(letter), letter))
-			c.reads("250")
-			c.says("RSET", "250")
-			c.says("NOOP", "250")
-		},
 		"lost in a chunk": func(_ *rig, c *client) {
 			c.write("BDAT 1000 LAST\r\n" + letter)
 			c.Close()
 		},
-		"ended in a chunk under TLS": func(r *rig, c *client) {
-			c.write(fmt.Sprintf("BDAT %d LAST\r\n%s", 2*len(letter), letter))
+		"ended in the text under TLS": func(r *rig, c *client) {
+			c.says("DATA", "354")
+			c.write(letter)
 			must.OK(c.t, c.Conn.(*tls.Conn).CloseWrite())
 		},
 		"shutdown": func(r *rig, c *client) {
@@ -221,11 +216,12 @@ func TestText_EveryWay_Unchanged(t *testing.T) {
 	stuffed := strings.TrimPrefix(strings.ReplaceAll("\r\n"+text, "\r\n.", "\r\n.."), "\r\n")
 	c.to(alice)
 	c.data(stuffed, "250")
-	c.to(alice)
-	half := len(text) / 2
-	c.write(fmt.Sprintf("BDAT %d\r\n%sBDAT %d\r\n%sBDAT 0 LAST\r\n", half, text[:half], len(text)-half, text[half:]))
-	c.reads("250 2.0.0 Continue")
-	c.reads("250 2.0.0 Continue")
+	c.to(bob)
+	c.says("DATA", "354")
+	for i := range len(stuffed) { // each octet alone
+		c.write(stuffed[i : i+1])
+	}
+	c.write(".\r\n")
 	c.reads("250 2.0.0 accepted")
 	mails := r.relay.Mails()
 	if len(mails) != 2 {
@@ -312,7 +308,6 @@ func TestConnections_Flood_KeysGetIn(t *testing.T) {
 	c := r.dial()
 	c.says("EHLO client.example", "250")
 	c.says("AUTH PLAIN "+plain("app", appSecret), "421 4.3.2") // its share is half
-	c.reads("421")
 	c.ends()
 	late := r.dial()
 	late.says("EHLO client.example", "250")
@@ -320,7 +315,7 @@ func TestConnections_Flood_KeysGetIn(t *testing.T) {
 	open := 0
 	for _, c := range flood {
 		must.OK(t, c.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
-		if _, err := c.in.ReadByte(); err != io.EOF {
+		if _, err := io.Copy(io.Discard, c.in); err != nil { // no end within the time
 			open++
 		}
 	}
@@ -389,7 +384,7 @@ func TestClient_NeverReads_Closed(t *testing.T) {
 	r := start(t, setup{hurry: func(t *submission.Times) { t.Write = 500 * time.Millisecond }})
 	c := r.signedIn()
 	must.OK(t, c.SetWriteDeadline(time.Now().Add(30*time.Second)))
-	line := []byte("HELO " + strings.Repeat("x", 4000) + "\r\n") // whose answer is as long, so that little is needed
+	line := []byte(strings.Repeat("NOOP\r\n", 1000))
 	for {
 		if _, err := c.Write(line); err != nil {
 			if timeout, ok := err.(net.Error); ok && timeout.Timeout() {

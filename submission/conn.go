@@ -1,161 +1,118 @@
 package submission
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"regexp"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// conn is the connection of a client under the library, below TLS. It has the deadlines, since the library
-// sets one for each command only and reads on after one has passed: as commands, in the midst of a text.
+// conn is the connection of a client. Its goroutine alone reads, writes and sets the deadlines; stop may come from any.
 type conn struct {
-	net.Conn
+	net.Conn          // the socket, or TLS over it
+	socket   net.Conn // has the deadlines
+	times    *times
 	from     netip.Addr
-	dots     dots
-	chunks   atomic.Bool // a text comes by BDAT: the library shows the error of a read to the client
-	key      string      // whose share it is in, for other connections; its session has its own
-	signedIn bool        // both are guarded by the server's lock
+	in       *bufio.Reader
+	out      []byte    // replies that are not sent yet, as further commands have come
+	until    time.Time // when the client must have signed in, or the text come; zero: any time
+	key      string    // whose share it is in
+	signedIn bool      // both are guarded by the server's lock
 
-	mu      sync.Mutex
-	command time.Time // when the command must have come, as the library says
-	until   time.Time // when the client must have signed in, or the text come; zero: any time
-	input   input
-
-	reply        progress
-	acknowledged func() // what to do when a command has come after a reply; nil: nothing
+	mu    sync.Mutex
+	ended *reply // the last reply, once nothing is to be read any more
 }
 
-// input is what a connection still reads.
-type input int8
+func newConn(socket net.Conn, t *times) *conn {
+	c := &conn{Conn: socket, socket: socket, times: t, in: bufio.NewReader(socket), until: time.Now().Add(t.SignIn)}
+	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
+		c.from = at.AddrPort().Addr().Unmap()
+	}
+	return c
+}
 
-const (
-	reads    input = iota
-	timedOut       // the next read is too slow, and the library answers 421
-	closed         // each read fails, and the library answers nothing
-)
+// encrypt speaks TLS from here on. What has come in the clear is dropped.
+func (c *conn) encrypt(with *tls.Config) error {
+	c.until = time.Now().Add(c.times.SignIn)
+	c.await(c.until)
+	encrypted := tls.Server(c.socket, with)
+	c.Conn = encrypted
+	c.in.Reset(encrypted)
+	return encrypted.Handshake()
+}
 
-// progress is how far the reply to an email has come.
-type progress int8
-
-const (
-	unwritten progress = iota
-	written            // and nothing has been read since
-	followed           // more has been read: the answer to it proves that it was a command
-)
-
-// Read reads until the first deadline. Its errors name no address.
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+// await sets when what is read next must have come, or returns why nothing is read any more.
+func (c *conn) await(due time.Time) (ended *reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && c.input != closed {
-		if c.reply == written {
-			c.reply = followed
-		}
-		return n, nil
+	if c.ended == nil {
+		_ = c.socket.SetReadDeadline(due) // an error means that it is closed, as the next read says
 	}
-	before := c.input
-	c.input, c.acknowledged = closed, nil
-	c.arm()
+	return c.ended
+}
+
+// stop ends the connection with a reply when its goroutine reads the next time, or does now.
+func (c *conn) stop(last *reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended == nil {
+		c.ended = last
+		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// last returns the reply that ends the connection after an error of reading.
+func (c *conn) last(err error) *reply {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case before == closed:
-	case c.chunks.Load():
-		return n, tooSlow
+	case c.ended != nil:
+		return c.ended
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, os.ErrDeadlineExceeded
+		return tooSlow
 	}
-	return n, net.ErrClosed // not io.EOF, which the library takes for the end of a chunk
+	return gone
 }
 
-// Write writes; after an error nothing is read any more, as its answer could not be written.
-func (c *conn) Write(b []byte) (int, error) {
-	if done := c.answering(); done != nil {
-		done()
+// line reads a line, and returns it without its end, or the reply that ends the connection.
+func (c *conn) line() (string, *reply) {
+	due := time.Now().Add(c.times.Idle)
+	if !c.until.IsZero() && c.until.Before(due) {
+		due = c.until
 	}
-	n, err := c.Conn.Write(b)
-	if err != nil {
-		c.stop(closed)
+	if ended := c.await(due); ended != nil {
+		return "", ended // though more may have come
 	}
-	return n, err
-}
-
-// answering returns what to do before the next octets are written: a command that arrived after a reply
-// proves that the reply did. What was sent before the reply, as by PIPELINING, proves nothing.
-func (c *conn) answering() (done func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch c.reply {
-	case unwritten:
-		if c.reply = written; pending(c.Conn) {
-			c.acknowledged = nil
+	for line := ""; ; {
+		piece, err := c.in.ReadSlice('\n')
+		line += string(piece)
+		switch {
+		case len(line) > maxLine:
+			return "", lineTooLong
+		case err == nil:
+			return strings.TrimSuffix(line[:len(line)-1], "\r"), nil
+		case err != bufio.ErrBufferFull:
+			return "", c.last(err)
 		}
-	case followed:
-		done, c.acknowledged = c.acknowledged, nil
 	}
-	return done
 }
 
-// replied says what to do when the client is known to have read the reply that is written next.
-func (c *conn) replied(acknowledged func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reply, c.acknowledged = unwritten, acknowledged
-}
-
-// SetReadDeadline sets the library's deadline for the next command.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.command = t
-	c.arm()
-	return nil
-}
-
-// limit sets when what comes must have come. Zero is any time.
-func (c *conn) limit(until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = until
-	c.arm()
-}
-
-// stop ends reading.
-func (c *conn) stop(how input) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.input = max(c.input, how)
-	c.arm()
-}
-
-// arm sets the deadline. An error means that the connection is closed, as the next read says.
-func (c *conn) arm() {
-	deadline := c.command
-	switch {
-	case c.input != reads:
-		deadline = time.Unix(1, 0)
-	case deadline.IsZero(), !c.until.IsZero() && c.until.Before(deadline):
-		deadline = c.until
+// say answers. Replies to commands that came together are sent together.
+func (c *conn) say(r *reply) {
+	c.out = fmt.Appendf(c.out, "%d %s\r\n", r.code, strings.TrimSpace(r.enhanced+" "+r.text))
+	if came, _ := c.in.Peek(c.in.Buffered()); bytes.Contains(came, []byte("\n")) && !r.ends() && r.code != 220 {
+		return
 	}
-	_ = c.Conn.SetReadDeadline(deadline)
-}
-
-// dots finds a dot and a CR alone at the start of a line. The library drops both from a text.
-type dots struct {
-	tail  []byte
-	found bool // used by the library's goroutine, or while it waits
-}
-
-var dotCR = regexp.MustCompile(`\n\.\r[^\n]`)
-
-// Write is given all that the library reads, in the clear.
-func (d *dots) Write(b []byte) (int, error) {
-	all := append(d.tail, b...)
-	d.found = d.found || dotCR.Match(all)
-	d.tail = append(all[:0], all[max(0, len(all)-len("\n.\r")):]...)
-	return len(b), nil
+	_ = c.socket.SetWriteDeadline(time.Now().Add(c.times.Write)) // an error means that it is closed, as Write says
+	if _, err := c.Write(c.out); err != nil {
+		c.stop(gone)
+	}
+	c.out = c.out[:0]
 }

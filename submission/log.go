@@ -2,11 +2,8 @@ package submission
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/emersion/go-smtp"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/report"
@@ -29,8 +26,8 @@ const (
 type entry struct {
 	to      address.Address
 	result  delivery.Result
-	answer  *smtp.SMTPError // nil: the client ended the email
-	report  *report.Report  // of a refusal
+	answer  *reply         // nil: the client ended the email
+	report  *report.Report // of a refusal
 	outcome string
 	cause   error
 }
@@ -76,8 +73,8 @@ func (s *session) log(e entry) {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}
 	if a := e.answer; a != nil {
-		attrs = append(attrs, slog.Int("status", a.Code), slog.String("enhanced", fmt.Sprintf("%d.%d.%d", a.EnhancedCode[0], a.EnhancedCode[1], a.EnhancedCode[2])))
-		if a.Code/100 == 4 && e.report == nil {
+		attrs = append(attrs, slog.Int("status", a.code), slog.String("enhanced", a.enhanced))
+		if a.code/100 == 4 && e.report == nil {
 			level = slog.LevelWarn
 		}
 	}

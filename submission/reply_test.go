@@ -119,8 +119,7 @@ func TestReplies_EachCase_AsDocumented(t *testing.T) {
 		"very long line": {do: func(c *client) {
 			to(c)
 			c.data(letter+strings.Repeat("x", 20_000)+"\r\n", "554 5.6.0")
-			c.reads("500")
-			c.ends()
+			c.says("NOOP", "250")
 		}},
 		"endless command": {do: func(c *client) { c.says(strings.Repeat("x", 20_000), "500"); c.ends() }},
 		"header begins with a blank": {do: func(c *client) {
@@ -131,11 +130,13 @@ func TestReplies_EachCase_AsDocumented(t *testing.T) {
 			to(c)
 			c.data("From: no-reply@acme.example\r\n \t\r\nSubject: hi\r\n\r\nhi\r\n", "554 5.6.0")
 		}},
-		"half-closed in a chunk": {do: func(c *client) {
+		"half-closed in the text": {do: func(c *client) {
 			to(c)
-			c.write("BDAT 1000 LAST\r\n" + letter)
+			c.says("DATA", "354")
+			c.write(letter)
 			must.OK(c.t, c.Conn.(*net.TCPConn).CloseWrite())
-			c.reads("421 4.4.2 too slow")
+			c.reads("421 4.4.2")
+			c.ends()
 		}},
 		"broken header": {do: func(c *client) { to(c); c.data("From: no-reply@acme.example\r\nno colon\r\n\r\nhi\r\n", "554 5.6.0") }},
 	} {
@@ -160,11 +161,10 @@ func TestAUTH_EachPassword_TakenOrRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, setup{})
 	c := r.dial()
-	c.says("AUTH PLAIN "+plain("app", appSecret), "502")
+	c.says("AUTH PLAIN "+plain("app", appSecret), "503")
 	c.says("EHLO client.example", "250")
 	c.says("MAIL FROM:<no-reply@acme.example>", "530 5.7.0")
-	c.says("RCPT TO:<alice@example.com>", "502")
-	c.says("AUTH PLAIN "+base("app"), "454 4.7.0")
+	c.says("RCPT TO:<alice@example.com>", "503")
 	c.says("AUTH PLAIN "+base("other\x00app\x00"+appSecret), "535 5.7.8")
 	c.says("AUTH PLAIN "+plain(lateKey, appSecret), "535 5.7.8")
 	c.says("AUTH PLAIN", "334")
@@ -238,7 +238,7 @@ func TestTLS_PublicListener_NothingBeforeSTARTTLS(t *testing.T) {
 	c.says("MAIL FROM:<no-reply@acme.example>", "530 5.7.0")
 	c.secure()
 	said = c.says("EHLO client.example", "250")
-	for _, offer := range []string{"AUTH PLAIN LOGIN", "SIZE 1048576", "PIPELINING", "8BITMIME", "CHUNKING", "ENHANCEDSTATUSCODES"} {
+	for _, offer := range []string{"AUTH PLAIN LOGIN", "SIZE 1048576", "PIPELINING", "8BITMIME", "ENHANCEDSTATUSCODES"} {
 		if !strings.Contains(said, offer) {
 			t.Errorf("%s is not offered: %q", offer, said)
 		}
@@ -276,7 +276,7 @@ func TestTLS_CommandsBehindSTARTTLS_AreNotRun(t *testing.T) {
 	c.write("STARTTLS\r\nNOOP\r\nEHLO injected.example\r\n")
 	c.reads("220 2.0.0")
 	c.Conn, c.in = r.encrypt(c.Conn)
-	c.says("MAIL FROM:<no-reply@acme.example>", "502")
+	c.says("MAIL FROM:<no-reply@acme.example>", "503")
 	if said := c.says("EHLO client.example", "250"); strings.Contains(said, "injected") {
 		t.Errorf("it answers %q", said)
 	}
@@ -290,7 +290,7 @@ func TestNoKeys_NoSignIn(t *testing.T) {
 	if said := c.says("EHLO client.example", "250"); strings.Contains(said, "AUTH") {
 		t.Errorf("it offers %q", said)
 	}
-	c.says("AUTH PLAIN "+plain("app", appSecret), "502 5.7.0")
+	c.says("AUTH PLAIN "+plain("app", appSecret), "502 5.5.1")
 	c.to("alice@example.com")
 	c.data(letter, "250")
 }
@@ -303,7 +303,7 @@ func TestPanic_421AndLogged(t *testing.T) {
 	}})
 	c := r.signedIn()
 	c.says("MAIL FROM:<no-reply@acme.example>", "250")
-	c.says("RCPT TO:<alice@example.com>", "421 4.0.0 Internal server error")
+	c.says("RCPT TO:<alice@example.com>", "421 4.3.0 internal error")
 	c.ends()
 	servertest.Eventually(t, "the panic is logged", func() bool {
 		return strings.Contains(r.log.String(), `level=ERROR msg=submission door=smtp cause="panic of a string" stack=`)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
@@ -140,7 +141,7 @@ func start(t testing.TB, with setup) *rig {
 		Delivery: service, Proofs: proofs, Rules: func() *rules.Set { return set }, Identity: must.Get(address.NewIdentity(true))(t),
 		Keys:    must.Get(apikey.Parse("app:"+appSecret+","+lateKey+":"+appSecret+"-late", nil))(t),
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
-		Records: keyed.Local(store.Table("emails")), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
+		Repeats: idempotency.New(keyed.Local(store.Table("emails")), 30_000), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 		Log: log, Now: now, Shadows: func(string, string, address.Address, rules.Decision) {}, WrongKey: func(netip.Addr) bool { return false },
 		Keep: func(attrs []slog.Attr) {
@@ -241,7 +242,7 @@ func (r *rig) signedIn() *client {
 	r.t.Helper()
 	c := r.dial()
 	c.says("EHLO client.example", "250")
-	c.says("AUTH PLAIN "+plain("app", appSecret), "235 2.0.0")
+	c.says("AUTH PLAIN "+plain("app", appSecret), "235 2.7.0")
 	return c
 }
 

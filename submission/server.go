@@ -4,21 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/emersion/go-smtp"
-
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
-	"github.com/mailgate/mailgate/internal/keyed"
-	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -32,7 +27,7 @@ type Options struct {
 	Identity address.Identity
 	Keys     apikey.Keys                // sign clients in; without any, clients on this machine need none
 	WrongKey func(from netip.Addr) bool // counts a wrong password by its address, and reports whether there are too many
-	Records  keyed.Store                // of the newest emails, so that a lost reply sends none again
+	Repeats  *idempotency.Requests      // know the emails that were sent, so that none is sent again
 	Senders  Senders                    // that email may be from
 	Proofs   *proof.Proofs              // are added to the emails
 	Defer    []string                   // names of keys whose emails may come late: a limit defers them instead of refusing them
@@ -84,7 +79,7 @@ type Server struct {
 	mu        sync.Mutex
 	listeners []net.Listener
 	conns     []*conn // open, the oldest first
-	stopping  bool
+	ended     bool
 	serving   sync.WaitGroup // connections
 }
 
@@ -100,9 +95,9 @@ func New(o Options) *Server {
 func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
-	stopping := s.stopping
+	ended := s.ended
 	s.mu.Unlock()
-	if stopping {
+	if ended {
 		return l.Close()
 	}
 	for pause := time.Duration(0); ; {
@@ -123,79 +118,29 @@ func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 
 // take begins a connection, or refuses it if there are too many.
 func (s *Server) take(socket net.Conn, private, implicit bool) {
-	c := &conn{Conn: socket, until: time.Now().Add(s.times.SignIn)}
-	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
-		c.from = at.AddrPort().Addr().Unmap()
-	}
-	if !s.enter(c) {
-		_ = socket.SetDeadline(time.Now().Add(time.Second))
-		if !implicit {
-			fmt.Fprintf(socket, "421 4.3.2 %s too many connections\r\n", s.Domain)
-		}
-		_ = socket.Close()
+	c := newConn(socket, &s.times)
+	if s.enter(c) {
+		go (&session{server: s, conn: c, trusted: private}).serve(implicit)
 		return
 	}
-	// A server of its own: what it announces and allows can change with the state of a connection.
-	server := smtp.NewServer(smtp.BackendFunc(func(client *smtp.Conn) (smtp.Session, error) {
-		_, encrypted := client.TLSConnectionState()
-		return &session{server: s, conn: c, client: client, encrypted: encrypted, trusted: private || encrypted}, nil
-	}))
-	server.Domain, server.TLSConfig, server.AllowInsecureAuth = s.Domain, s.TLS, private
-	server.MaxRecipients, server.MaxMessageBytes, server.MaxLineLength = maxRecipients, int64(s.MaxBytes), maxLine
-	server.ReadTimeout, server.WriteTimeout = s.times.Idle, s.times.Write
-	server.Debug, server.ErrorLog = &c.dots, panics{s.Log}
-	listener := &once{conn: c}
-	if implicit {
-		listener.conn = tls.Server(c, s.TLS)
+	if !implicit {
+		c.say(crowded)
 	}
-	go func() {
-		defer s.serving.Done()
-		_ = server.Serve(listener)                // which ends with the first Accept after this one
-		_ = server.Shutdown(context.Background()) // and this one with the connection
-		s.leave(c)
-	}()
+	_ = socket.Close()
 }
-
-// once is a listener of one connection.
-type once struct {
-	net.Listener
-	conn net.Conn
-}
-
-func (o *once) Accept() (c net.Conn, err error) {
-	if c, o.conn = o.conn, nil; c == nil {
-		err = net.ErrClosed
-	}
-	return c, err
-}
-
-func (o *once) Close() error { return nil }
-
-// panics logs those of the library's errors that are panics. The others have addresses of clients.
-type panics struct{ log *slog.Logger }
-
-// Printf implements smtp.Logger.
-func (p panics) Printf(format string, values ...any) {
-	if strings.HasPrefix(format, "panic") && len(values) == 3 { // an address, the value and the stack
-		p.log.Error("submission", "door", door, "cause", recovered.From(values[1]).Error(), "stack", fmt.Sprintf("%s", values[2]))
-	}
-}
-
-// Println implements smtp.Logger.
-func (panics) Println(...any) {}
 
 // Shutdown takes no more connections and ends those that hand no email over, with 421 and a refund of what
 // their recipients were charged. It waits for the others until ctx ends, and then cuts them off.
 func (s *Server) Shutdown(ctx context.Context) (err error) {
 	defer s.end()
 	s.mu.Lock()
-	s.stopping = true
+	s.ended = true
 	for _, l := range s.listeners {
 		err = errors.Join(err, l.Close())
 	}
 	s.listeners = nil
 	for _, c := range s.conns {
-		c.stop(timedOut)
+		c.stop(stopping)
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})

@@ -1,13 +1,14 @@
 package submission
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 )
 
 // enter adds a connection, and reports whether there is room for it. Those that have not signed in hold half of
-// all at most, and of the address that has the most of them the oldest one makes room for the next, so
-// that a flood without keys does not keep others out.
+// all at most. One of the address that has the most of them makes room for the next, so that a flood without keys
+// does not keep others out; it is drawn by lot, or a flood from many addresses would close each before it signs in.
 func (s *Server) enter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,13 +19,12 @@ func (s *Server) enter(c *conn) bool {
 		}
 	}
 	switch full := len(s.conns) >= s.MaxConnections || len(unknown) >= half(s.MaxConnections); {
-	case s.stopping, full && len(unknown) == 0:
+	case s.ended, full && len(unknown) == 0:
 		return false
 	case full:
-		victim := oldestOfMost(unknown)
+		victim := oneOfMost(unknown)
 		s.remove(victim)
-		victim.stop(closed)
-		_ = victim.Close()
+		victim.stop(crowded)
 	}
 	s.conns = append(s.conns, c)
 	s.serving.Add(1)
@@ -33,13 +33,15 @@ func (s *Server) enter(c *conn) bool {
 
 func half(n int) int { return max(1, n/2) }
 
-// oldestOfMost returns the first connection of the address that has the most.
-func oldestOfMost(all []*conn) *conn {
-	count := map[netip.Addr]int{}
+// oneOfMost draws a connection of the addresses that have the most.
+func oneOfMost(all []*conn) *conn {
+	count, most := map[netip.Addr]int{}, 0
 	for _, c := range all {
 		count[c.from]++
+		most = max(most, count[c.from])
 	}
-	return slices.MaxFunc(all, func(a, b *conn) int { return count[a.from] - count[b.from] })
+	drawn := slices.DeleteFunc(all, func(c *conn) bool { return count[c.from] < most })
+	return drawn[rand.IntN(len(drawn))]
 }
 
 // signIn moves a connection to the share of a key, which is half of all, so that no key keeps the others out. It
@@ -65,6 +67,7 @@ func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(c)
+	s.serving.Done()
 }
 
 func (s *Server) remove(c *conn) {

@@ -35,9 +35,9 @@ func TestRcpt_Suppressed_Refused(t *testing.T) {
 	}
 }
 
-const another = "another: line\r\n" + letter
+var another = strings.Replace(letter, "<1@", "<2@", 1)
 
-// One email a day reaches an address that bounced. A client that lost its reply gets that reply again.
+// One email a day reaches an address that bounced.
 func TestRcpt_HardBounce_OnceADay(t *testing.T) {
 	t.Parallel()
 	r := start(t, setup{tiers: "day=100/24h"})
@@ -54,11 +54,5 @@ func TestRcpt_HardBounce_OnceADay(t *testing.T) {
 	c.says("RSET", "250")
 	c.to(alice) // as the email did not leave
 	c.data(another, "250")
-	c.Close()
-	r.sent(2)
-
-	lost := r.signedIn()
-	lost.to(alice)
-	lost.data(another, "250")
 	r.sent(2)
 }

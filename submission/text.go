@@ -1,17 +1,15 @@
 package submission
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"mime"
 	"net/mail"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/emersion/go-smtp"
 
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -34,51 +32,61 @@ func (all Senders) allow(from address.Address) bool {
 	return false
 }
 
-// read reads a text, and returns it with and without the lines that are put in front of it.
-func (s *session) read(r io.Reader) (whole, text []byte, refusal *smtp.SMTPError, cause error) {
-	_, chunks := r.(*io.PipeReader)
-	s.conn.chunks.Store(chunks)
-	defer func() { s.conn.chunks.Store(false); s.conn.dots.found = false }()
+// read reads a text up to its end, which is a dot between two CRLF and nothing else, and returns it with and without
+// the lines that are put in front of it. The dots that its lines were stuffed with are left out, and what else the
+// client has sent is not read. The text of a refusal is read to its end, unless the client is too slow or gone.
+func (s *session) read() (whole, text []byte, refusal *reply) {
 	now := s.server.Now()
 	proofs := s.proofs(now)
 	whole = []byte(proofs + s.received(time.UnixMilli(now)))
 	front := len(whole)
+	s.conn.await(s.conn.until)
+	begins, before := true, byte('\n') // of a line; the octet in front of it
 	for {
-		if len(whole) == cap(whole) {
+		piece, err := s.conn.in.ReadSlice('\n')
+		if err != nil && err != bufio.ErrBufferFull {
+			return nil, nil, s.conn.last(err)
+		}
+		if begins && string(piece) == ".\r\n" {
+			break
+		}
+		stuffed := begins && piece[0] == '.'
+		begins = bytes.HasSuffix(piece, []byte("\r\n")) || before == '\r' && len(piece) == 1
+		before = piece[len(piece)-1]
+		if stuffed {
+			piece = piece[1:]
+		}
+		switch {
+		case refusal != nil:
+			continue
+		case len(whole)-front+len(piece) > s.server.MaxBytes:
+			refusal = tooLarge
+			continue
+		case len(whole)+len(piece) > cap(whole):
 			s.held += textStep
 			if s.server.texts.Add(textStep) > s.server.times.Texts {
-				return nil, nil, tooManyTexts, nil
+				refusal = &reply{452, "4.3.1", "too many emails are on their way; try again"}
+				continue
 			}
 			whole = append(make([]byte, 0, len(whole)+textStep), whole...) // exactly what is reserved
 		}
-		n, err := r.Read(whole[len(whole):cap(whole)])
-		whole = whole[:len(whole)+n]
-		text = whole[front:]
-		switch {
-		case len(text) > s.server.MaxBytes, err == smtp.ErrDataTooLarge:
-			return nil, nil, tooLarge, nil
-		case err == io.EOF && chunks && announced(s.client) != int64(len(text)):
-			return nil, nil, tooSlow, io.ErrUnexpectedEOF
-		case err == io.EOF && !chunks && s.conn.dots.found, err == smtp.ErrTooLongLine:
-			return nil, nil, malformed, nil
-		case err == io.EOF:
-			if s.hasProofs(text) {
-				whole = whole[len(proofs):]
-			}
-			return whole, text, s.server.Senders.check(text), nil
-		case err != nil:
-			return nil, nil, tooSlow, err
-		}
+		whole = append(whole, piece...)
 	}
+	text = whole[front:]
+	if refusal == nil {
+		refusal = s.server.Senders.check(text)
+	}
+	if s.hasProofs(text) {
+		whole = whole[len(proofs):]
+	}
+	return whole, text, refusal
 }
 
 // proofs returns the fields that prove to whom the email is sent.
 func (s *session) proofs(now int64) string {
 	var all []string
 	for _, to := range s.to {
-		if to.refused == nil {
-			all = append(all, s.server.Proofs.Make(to.result.ID, now, to.Address))
-		}
+		all = append(all, s.server.Proofs.Make(to.result.ID, now, to.Address))
 	}
 	return s.server.Proofs.Fields(all)
 }
@@ -91,20 +99,8 @@ func (s *session) hasProofs(text []byte) bool {
 	})
 }
 
-// announced returns how many octets of chunks the client has announced. The library ends a text also where
-// the connection has ended in its last chunk, and has the number in this field alone.
-func announced(c *smtp.Conn) int64 {
-	return reflect.ValueOf(c).Elem().FieldByName("bytesReceived").Int()
-}
-
 // textStep is by how much the memory of a text grows.
 const textStep = 64 << 10
-
-// freeText gives back the memory of a text.
-func (s *session) freeText() {
-	s.server.texts.Add(-s.held)
-	s.held = 0
-}
 
 func eightBit(text []byte) bool {
 	return bytes.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
@@ -120,7 +116,7 @@ func (s *session) received(now time.Time) string {
 	if s.key != "" {
 		by += "A"
 	}
-	return "Received: from " + name(s.client.Hostname()) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
+	return "Received: from " + name(s.hello) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
 		now.UTC().Format(time.RFC1123Z) + "\r\n"
 }
 
@@ -134,12 +130,12 @@ func name(given string) string {
 }
 
 // check reports what is wrong with a text, and with its From.
-func (all Senders) check(text []byte) *smtp.SMTPError {
+func (all Senders) check(text []byte) *reply {
 	value, count, whole := field(text, "from")
 	switch {
 	case !whole, !relay.Sendable(text, true):
 		return malformed
-	case count != 1 || len(value) > maxFrom: // net/mail is quadratic on long input
+	case count != 1 || len(value) > maxField: // net/mail is quadratic on long input
 		return notOneFrom
 	}
 	parsed, err := fromParser.ParseList(value)
@@ -147,13 +143,13 @@ func (all Senders) check(text []byte) *smtp.SMTPError {
 		return notOneFrom
 	}
 	from, err := address.Parse(parsed[0].Address, address.Identity{})
-	if err != nil || !all.allow(from) {
-		return fromRefused
+	if err != nil || !all.allow(from) || eightBit([]byte(parsed[0].Address)) { // which readers may show as they are
+		return &reply{550, "5.7.1", "the address in From is not allowed; MAILGATE_SUBMISSION_SENDERS lists those that are"}
 	}
 	return nil
 }
 
-const maxFrom = 1000
+const maxField = 1000
 
 // fromParser reads names in every charset, as it need not show them.
 var fromParser = mail.AddressParser{WordDecoder: &mime.WordDecoder{
@@ -169,7 +165,7 @@ func field(text []byte, wanted string) (value string, count int, whole bool) {
 			return value, count, true
 		}
 		if begun && (line[0] == ' ' || line[0] == '\t') && len(bytes.Trim(line, " \t")) > 0 { // some readers end a header at blanks
-			if found && len(value) <= maxFrom { // longer is refused, and would take quadratic time
+			if found && len(value) <= maxField { // longer is refused, and would take quadratic time
 				value += string(line)
 			}
 			continue

@@ -20,9 +20,9 @@ func TestCommands_BeforeAUTH_OnlyThoseThatSayNothing(t *testing.T) {
 	r := start(t, setup{public: true})
 	c := r.dial()
 	for _, state := range []struct{ hello, auth, mail string }{
-		{"", "502", "502"},
+		{"", "503", "503"},
 		{"EHLO client.example", "523 5.7.10", "530 5.7.0"},
-		{"STARTTLS", "502", "502"},
+		{"STARTTLS", "503", "503"},
 		{"EHLO client.example", "334", "530 5.7.0"},
 	} {
 		switch state.hello {
@@ -34,8 +34,8 @@ func TestCommands_BeforeAUTH_OnlyThoseThatSayNothing(t *testing.T) {
 		}
 		for _, command := range []struct{ line, want string }{
 			{"MAIL FROM:<no-reply@acme.example>", state.mail},
-			{"RCPT TO:<" + alice + ">", "502"}, {"DATA", "502"}, {"BDAT 6 LAST\r\nQUIT", "502"},
-			{"NOOP", "250"}, {"RSET", "250"}, {"HELP", "502"}, {"EXPN all", "502"}, {"VRFY " + alice, "252 2.5.0 Cannot"},
+			{"RCPT TO:<" + alice + ">", "503"}, {"DATA", "503"}, {"BDAT 6 LAST\r\nQUIT", "502"},
+			{"NOOP", "250"}, {"RSET", "250"}, {"HELP", "502"}, {"EXPN all", "502"}, {"VRFY " + alice, "252 2.5.0"},
 		} {
 			c.says(command.line, command.want)
 		}
@@ -75,7 +75,7 @@ func TestSmuggling_In_OneTextRefused(t *testing.T) {
 			c := r.signedIn()
 			c.to(alice)
 			c.data(letter+end+"MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<"+bob+">\r\nDATA\r\n"+letter, "554 5.6.0")
-			c.says("NOOP", "250 2.0.0 I have")
+			c.says("NOOP", "250 2.0.0 OK")
 			r.sent(0)
 			r.charged(alice, 0)
 			r.charged(bob, 0)
@@ -122,6 +122,7 @@ func TestText_EightBitHeader_AsItCameOrRefused(t *testing.T) {
 		"address":          {"From: nö-reply@acme.example\r\n", "550 5.7.1", fault.Script{}},
 		"name of a field":  {"From: no-reply@acme.example\r\nSübject: x\r\n", "554 5.6.0", fault.Script{}},
 		"homoglyph":        {"From: no-reply@аcme.example\r\n", "550 5.7.1", fault.Script{}},
+		"full width":       {"From: no-reply@ａcme.example\r\n", "550 5.7.1", fault.Script{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,42 +138,6 @@ func TestText_EightBitHeader_AsItCameOrRefused(t *testing.T) {
 			}
 			r.sent(0)
 			r.charged(alice, 0)
-		})
-	}
-}
-
-// A chunk whose size is not what follows sends nothing that its client did not mean to be one text.
-func TestBDAT_LyingSizes_NothingLeaves(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		says    string
-		replies []string
-	}{
-		"too short":           {"BDAT 4 LAST\r\n" + letter, []string{"554 5.6.0", "5"}},
-		"too short, not last": {"BDAT 4\r\n" + letter, []string{"250", "5"}},
-		"empty":               {"BDAT 0 LAST\r\n", []string{"5"}},
-		"negative":            {"BDAT -1 LAST\r\nNOOP\r\n", []string{"501", "250"}},
-		"no number":           {"BDAT x\r\nNOOP\r\n", []string{"501", "250"}},
-		"beyond 32 bits":      {"BDAT 4294967296 LAST\r\nNOOP\r\n", []string{"501", "250"}},
-		"too large":           {"BDAT 1048577 LAST\r\n" + ofSize(1<<20) + "NOOP\r\n", []string{"552 5.3.4", "250"}},
-		"too large together":  {fmt.Sprintf("BDAT %d\r\n%sBDAT 1048501 LAST\r\n%sNOOP\r\n", len(letter), letter, ofSize(1048500)), []string{"250", "552 5.3.4", "250"}},
-		"DATA between chunks": {fmt.Sprintf("BDAT %d\r\n%sDATA\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<%s>\r\nRSET\r\n", len(letter), letter, bob), []string{"250", "502", "502", "502", "250"}},
-		"never comes":         {"BDAT 4294967295 LAST\r\n" + letter, []string{"552 5.3.4"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = time.Minute }})
-			c := r.signedIn()
-			c.to(alice)
-			c.write(tt.says)
-			for _, want := range tt.replies {
-				c.reads(want)
-			}
-			c.Close()
-			r.eventuallyCharged(alice, 0)
-			r.charged(bob, 0)
-			r.sent(0)
-			servertest.Eventually(t, "the texts are forgotten", func() bool { return r.Texts() == 0 })
 		})
 	}
 }

@@ -151,8 +151,6 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	if o.Passes, err = p.store.limiter("passes", once(onceADay), p.store.memory); err != nil {
 		return err
 	}
-	// An Idempotency-Key is in flight for as long as its send and a refund can take.
-	lease := sendDeadline + delivery.LeaseRest
 	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
 	if p.config.TurnstileSecret != "" {
 		o.Turnstile = &challenge.Turnstile{Sitekey: p.config.TurnstileSitekey, Secret: string(p.config.TurnstileSecret), Hosts: p.config.TurnstileHosts}
@@ -162,6 +160,9 @@ func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
 	o.Live, err = p.content.live(p.store)
 	return err
 }
+
+// lease is for how long a request is in flight: for as long as its send and a refund can take.
+const lease = sendDeadline + delivery.LeaseRest
 
 // A critical email reaches an address that bounced once a day. A token of a solved challenge counts once: it is
 // remembered for longer than it is valid, by clocks that differ.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -27,7 +28,7 @@ type smartHost struct {
 func startSmartHost(t *testing.T, script fault.Script, through func(door string) string, settings ...string) *smartHost {
 	t.Parallel()
 	relay, relayURL := startFaulty(t, script)
-	p := startServer(t, settingsFor(relayURL, append(settings, inMemory, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0")...))
+	p := startServer(t, settingsFor(relayURL, append([]string{inMemory, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"}, settings...)...))
 	door := p.awaitLine(t, "serving", "smtp_address")
 	if through != nil {
 		door = through(door)
@@ -102,8 +103,7 @@ func TestSmartHost_OneOfTwoRefused_BouncesOnceAndTheOtherIsSent(t *testing.T) {
 	}
 }
 
-// The relay refuses a recipient for good, so nothing leaves. Another one, whose last email the door cannot know to have
-// arrived, does not bounce for that.
+// The relay refuses a recipient for good, so nothing leaves. Another one, who is deferred, does not bounce for that.
 func TestSmartHost_RelayRefusesTheOther_OnlyThatBounces(t *testing.T) {
 	const lost = "lost@gone.example"
 	s := startSmartHost(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: lost}, nil, "MAILGATE_SUBMISSION_DEFER=app")
@@ -136,25 +136,29 @@ func TestSmartHost_Deferred_StaysUntilItMayLeave(t *testing.T) {
 	s.has(anna, 2, 1)
 }
 
-// A lost reply neither sends an email twice nor bounces what was delivered, nor is it charged twice.
+// A lost reply neither sends an email twice nor charges it twice. What was delivered bounces only where the limit is
+// reached, and with those words.
 func TestSmartHost_ReplyLost_SentOnceAndNotBounced(t *testing.T) {
 	for name, tt := range map[string]struct {
-		script  fault.Script
-		lost    string // the reply, as long as there are losses
-		losses  int64
-		mails   int // that the relay has; without a bounce the last one is accepted
-		bounces int
+		script fault.Script
+		lost   string // the reply, as long as there are losses
+		losses int64
+		mails  int    // that the relay has
+		bounce string // "": there is none, and the last one is accepted
+		limit  int
 	}{
-		"delivered":             {lost: "250 2.0.0 accepted by the relay", losses: 1, mails: 1},
-		"delivered, lost twice": {lost: "250 2.0.0 accepted by the relay", losses: 2, mails: 1},
-		"refused by the relay":  {fault.Script{At: fault.Dot, Kind: fault.Permanent}, "554 5.1.1 never", 1, 1, 1},
-		"deferred by the relay": {fault.Script{At: fault.Dot, Kind: fault.Temporary, Times: 1}, "451 4.4.1 not now", 1, 2, 0},
-		"not confirmed":         {fault.Script{At: fault.Dot, Kind: fault.HangUp}, "554 5.4.0 the relay did not confirm the email", 1, 1, 1},
+		"delivered":                    {lost: accepted, losses: 1, mails: 1, limit: 5},
+		"delivered, lost twice":        {lost: accepted, losses: 2, mails: 1, limit: 5},
+		"delivered, limit reached":     {lost: accepted, losses: 1, mails: 1, limit: 1, bounce: `550 5.7.1 limit "hour" of this mailbox reached`},
+		"refused by the relay":         {fault.Script{At: fault.Dot, Kind: fault.Permanent}, "554 5.1.1 never", 1, 1, "554 5.1.1 never", 5},
+		"deferred by the relay":        {fault.Script{At: fault.Dot, Kind: fault.Temporary, Times: 1}, "451 4.4.1 not now", 1, 2, "", 5},
+		"not confirmed":                {fault.Script{At: fault.Dot, Kind: fault.HangUp}, "554 5.4.0 the relay did not confirm the email", 1, 1, "554 5.4.0 the relay did not confirm the email", 5},
+		"not confirmed, limit reached": {fault.Script{At: fault.Dot, Kind: fault.HangUp}, "554 5.4.0 the relay did not confirm the email", 1, 1, `550 5.7.1 limit "hour" of this mailbox reached`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var losses atomic.Int64
 			losses.Store(tt.losses)
-			s := startSmartHost(t, tt.script, func(door string) string { return loseReplies(t, door, tt.lost, &losses) })
+			s := startSmartHost(t, tt.script, func(door string) string { return loseReplies(t, door, tt.lost, &losses) }, fmt.Sprintf("MAILGATE_TIERS=hour=%d/1h", tt.limit))
 			s.submits(anna)
 			for range tt.losses {
 				if n := s.Queued(t); n != 1 {
@@ -165,7 +169,11 @@ func TestSmartHost_ReplyLost_SentOnceAndNotBounced(t *testing.T) {
 			if n := losses.Load(); n > 0 {
 				t.Fatalf("%d replies are still to be lost; the log says\n%s", n, s.Log())
 			}
-			s.bounced(tt.bounces, anna, tt.lost)
+			bounces := 1
+			if tt.bounce == "" {
+				bounces = 0
+			}
+			s.bounced(bounces, anna, tt.bounce)
 			if n := len(s.relay.Mails()); n != tt.mails {
 				t.Errorf("the relay got the email %d times, want %d", n, tt.mails)
 			}
@@ -173,6 +181,24 @@ func TestSmartHost_ReplyLost_SentOnceAndNotBounced(t *testing.T) {
 		})
 	}
 }
+
+// A queue whose email may come late tries it again until the limit lets it through, and no second one is sent.
+func TestSmartHost_ReplyLostOfADeferredKey_SentOnceAndTheQueueEnds(t *testing.T) {
+	var losses atomic.Int64
+	losses.Store(1)
+	s := startSmartHost(t, fault.Script{}, func(door string) string { return loseReplies(t, door, accepted, &losses) }, "MAILGATE_SUBMISSION_DEFER=app")
+	s.submits(anna)
+	s.RunQueue(t)
+	if n := s.Queued(t); n != 1 {
+		t.Errorf("%d emails are queued; the log says\n%s", n, s.Log())
+	}
+	s.ops.must(t, "POST", "/admin/mailboxes/"+anna+"/reset", "", 200)
+	s.RunQueue(t)
+	s.bounced(0, "", "")
+	s.has(anna, 1, 0)
+}
+
+const accepted = "250 2.0.0 accepted by the relay"
 
 // loseReplies is a proxy that cuts the connection in place of a reply of the door, so many times.
 func loseReplies(t *testing.T, door, reply string, losses *atomic.Int64) (address string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/submission"
 )
 
@@ -26,7 +27,7 @@ func (p *program) openDoor() error {
 	shared := p.server.Shared()
 	p.door = submission.New(submission.Options{
 		Delivery: shared.Delivery, Proofs: p.proofs, Rules: shared.Rules, Identity: shared.Identity,
-		Records: p.store.records("emails", submission.Merge, true), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
+		Repeats: idempotency.New(p.store.records("emails", idempotency.Merge, true), lease.Milliseconds()), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Tracer: p.tracer, Now: now, WrongKey: shared.WrongKey,
 		Count: shared.Count, Keep: shared.Keep, Shadows: shared.Shadows,
 	})

@@ -1,0 +1,244 @@
+package submission
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/report"
+	"github.com/mailgate/mailgate/internal/trace"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// template is what rules by template count emails of this door as.
+const template = "smtp"
+
+// mailFrom begins an email.
+func (s *session) mailFrom(argument string) *reply {
+	from, parameters, ok := path(argument, "FROM:")
+	sender, err := address.Parse(from, address.Identity{})
+	if s.server.Keys.IsZero() && !s.signedIn { // then only this machine is served
+		s.signedIn, s.conn.until = s.server.signIn(s.conn, ""), noLimit
+	}
+	switch {
+	case !s.trusted:
+		return &reply{530, "5.7.0", "say STARTTLS first"}
+	case !s.signedIn:
+		return &reply{530, "5.7.0", "sign in first: the user is the name of an API key, the password its secret"}
+	case s.mail != nil:
+		return wrongOrder
+	case !ok:
+		return badSyntax
+	case from == "":
+		return &reply{553, "5.7.1", "the sender is empty; bounces are not accepted"}
+	case err != nil || !s.server.Senders.allow(sender):
+		return &reply{553, "5.7.1", "this sender is not allowed; MAILGATE_SUBMISSION_SENDERS lists those that are"}
+	}
+	for _, one := range parameters {
+		switch name, value, _ := strings.Cut(strings.ToUpper(one), "="); name {
+		case "SIZE":
+			if n, err := strconv.ParseUint(value, 10, 64); n > uint64(s.server.MaxBytes) { // as it is beyond 64 bits
+				return tooLarge
+			} else if err != nil {
+				return badArgument
+			}
+		case "BODY":
+			if value != "7BIT" && value != "8BITMIME" {
+				return badArgument
+			}
+		case "AUTH": // RFC 4954, 5: who the client says the email is from, which is not trusted
+		default:
+			return noParameter
+		}
+	}
+	s.id, s.began, s.from = throttle.NewID().String(), time.Now(), sender
+	s.life, s.end = context.WithCancel(s.server.Tracer.Begin(s.server.life, door, s.began, func(string) string { return "" }))
+	s.mail = s.server.Delivery.Mail(s.life, s.id)
+	return done
+}
+
+// path reads the argument of MAIL or RCPT: an address, without a route before it, and parameters.
+func path(argument, keyword string) (mailbox string, parameters []string, ok bool) {
+	if len(argument) < len(keyword) || !strings.EqualFold(argument[:len(keyword)], keyword) {
+		return "", nil, false
+	}
+	argument = strings.TrimSpace(argument[len(keyword):])
+	mailbox, rest, _ := strings.Cut(argument, " ")
+	if strings.HasPrefix(argument, "<") {
+		if mailbox, rest, ok = strings.Cut(argument[1:], ">"); !ok {
+			return "", nil, false
+		}
+	}
+	if strings.HasPrefix(mailbox, "@") {
+		_, mailbox, _ = strings.Cut(mailbox, ":")
+	}
+	return mailbox, strings.Fields(rest), argument != ""
+}
+
+// rcptTo charges a recipient.
+func (s *session) rcptTo(argument string) *reply {
+	to, parameters, ok := path(argument, "TO:")
+	mailbox, err := address.Parse(to, s.server.Identity)
+	switch {
+	case s.mail == nil:
+		return wrongOrder
+	case !ok:
+		return badSyntax
+	case err == address.Reason("local-not-ascii"):
+		return &reply{553, "5.6.7", err.Error()}
+	case err != nil:
+		return &reply{553, "5.1.3", err.Error()}
+	case len(parameters) > 0:
+		return noParameter
+	case slices.ContainsFunc(s.to, func(r recipient) bool { return r.String() == mailbox.String() }):
+		return done
+	case len(s.to) == maxRecipients:
+		return &reply{452, "4.5.3", "the email has too many recipients"}
+	}
+	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.key), Template: template, Unverifiable: true}
+	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
+	if err != nil {
+		return s.notCharged(mailbox, err)
+	}
+	if len(s.to) == 0 { // the time begins in which the text must come
+		s.conn.until = time.Now().Add(s.server.times.Arrival)
+	}
+	s.to = append(s.to, recipient{mailbox, result})
+	s.server.Shadows(door, s.id, mailbox, result.Decision)
+	return done
+}
+
+// notCharged logs and returns the answer to a recipient who is not charged. That to a limit is never a code that calls
+// the mailbox invalid, since programs delete such addresses.
+func (s *session) notCharged(mailbox address.Address, err error) *reply {
+	refused := entry{to: mailbox, answer: failed(err, false), outcome: outcome(mailbox, err), cause: err}
+	switch e, _ := errors.AsType[*delivery.Error](err); {
+	case e != nil && e.Kind == delivery.Limited:
+		told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
+		refused.answer, refused.report, refused.cause = &reply{550, "5.7.1", told.SMTP(s.id)}, &told, nil
+		if slices.Contains(s.server.Defer, s.key) {
+			refused.answer.code, refused.answer.enhanced = 450, "4.7.1"
+		}
+	case e != nil && e.Kind == delivery.Denied:
+		refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
+	}
+	s.log(refused)
+	return refused.answer
+}
+
+// data reads the text and hands it over. The answer is the relay's, or that of an earlier try.
+func (s *session) data(argument string) *reply {
+	switch {
+	case s.mail == nil || len(s.to) == 0:
+		return wrongOrder
+	case argument != "":
+		return badArgument
+	}
+	s.conn.say(&reply{354, "", "end the text with a dot on a line of its own"})
+	var cause error
+	whole, text, answer := s.read()
+	if answer == nil {
+		answer, cause = s.repeats(text)
+	}
+	if answer != nil {
+		s.abandon(answer, cause)
+		return answer
+	}
+	ctx, cancel := context.WithTimeout(s.life, s.server.times.Answer)
+	defer cancel()
+	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, whole)
+	answer = &reply{250, "2.0.0", "accepted by the relay [" + s.id + "]"}
+	if err != nil {
+		answer = failed(err, s.mail.Stays())
+	}
+	for _, to := range s.to {
+		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
+	}
+	s.mail.Finish(idempotency.Answer{Status: answer.code, Body: []byte(answer.enhanced + " " + answer.text)})
+	s.close()
+	return answer
+}
+
+// textLife is for how many milliseconds a text without a Message-ID is the same email.
+const textLife = 15 * 60_000
+
+// repeats withdraws the recipients to whom the email was handed over before. It returns the answer if none is left, if
+// it was not 250, or if another connection is at it.
+func (s *session) repeats(text []byte) (answer *reply, err error) {
+	known, id := s.server.Repeats, text
+	if value, n, _ := field(text, "message-id"); n == 1 && strings.TrimSpace(value) != "" && len(value) <= maxField {
+		id = []byte(strings.TrimSpace(value))
+	} else {
+		known = known.Keeping(textLife)
+	}
+	for _, to := range slices.Clone(s.to) {
+		sum := sha256.Sum256(slices.Concat([]byte(to.String()), []byte("\n"), id))
+		name := idempotency.Name{Caller: rules.Caller(s.key), Key: base64.RawURLEncoding.EncodeToString(sum[:])}
+		first, err := s.mail.Claim(known, to.Address, name)
+		switch {
+		case err != nil:
+			return failed(err, false), err
+		case first == nil:
+			continue
+		}
+		enhanced, said, _ := bytes.Cut(first.Body, []byte(" "))
+		answer = &reply{first.Status, string(enhanced), string(said) + "; not sent again"}
+		s.log(entry{to: to.Address, answer: answer, outcome: repeated})
+		s.mail.Withdraw(to.Address)
+		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
+		if answer.code != 250 {
+			return answer, nil
+		}
+	}
+	if len(s.to) > 0 {
+		answer = nil
+	}
+	return answer, nil
+}
+
+// outcome is what came of an email for one recipient.
+func outcome(to address.Address, err error) string {
+	e, _ := errors.AsType[*delivery.Error](err)
+	switch {
+	case err == nil:
+		return sent
+	case e == nil:
+		return string(delivery.Storage)
+	}
+	if refused, _ := errors.AsType[*relay.Error](err); e.Kind == delivery.Rejected && refused != nil && !refused.To.IsZero() && refused.To != to {
+		return string(delivery.Unavailable) // as the relay refused another
+	}
+	return string(e.Kind)
+}
+
+// abandon refunds the recipients of an email that does not leave.
+func (s *session) abandon(answer *reply, cause error) {
+	if s.mail == nil {
+		return
+	}
+	s.mail.Abandon()
+	for _, to := range s.to {
+		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
+	}
+	s.close()
+}
+
+// close ends an email. The next one may take any time to come.
+func (s *session) close() {
+	s.server.texts.Add(-s.held)
+	s.end()
+	trace.Of(s.life).End("")
+	s.life, s.mail, s.to, s.held = nil, nil, nil, 0
+	s.conn.until = noLimit
+}
