@@ -14,12 +14,19 @@ type index struct {
 
 	mu       sync.RWMutex
 	ends     [len(Reasons)]map[uint64]int64
-	position int64 // up to which it has all changes of Redis
-	newest   int64 // change in it
+	position int64             // up to which it has all changes of Redis
+	later    map[changed]int64 // the newest change of those entries of which it has one after that
+	newest   int64             // change in it
+}
+
+// changed names an entry by the place of its reason and the hash of its subject.
+type changed struct {
+	reason int
+	hash   uint64
 }
 
 func newIndex() *index {
-	x := &index{seed: maphash.MakeSeed()}
+	x := &index{seed: maphash.MakeSeed(), later: map[changed]int64{}}
 	for i := range x.ends {
 		x.ends[i] = map[uint64]int64{}
 	}
@@ -42,17 +49,21 @@ func (x *index) has(e Entry) bool {
 	return i >= 0 && x.end(e.Address, i) == e.end()
 }
 
-// apply takes the newest state of an entry, as it is at a position, unless a newer one is known.
+// apply takes the state of an entry as it is at a position, unless a newer one is known. On one machine the position is 0.
 func (x *index) apply(e Entry, now, position int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if position < x.position {
+	at := changed{slices.Index(Reasons[:], e.Reason), maphash.String(x.seed, e.Address)}
+	if position < max(x.position, x.later[at]) {
 		return
 	}
+	if position > x.position {
+		x.later[at] = position
+	}
 	x.newest = max(x.newest, position)
-	ends, hash := x.ends[slices.Index(Reasons[:], e.Reason)], maphash.String(x.seed, e.Address)
-	if ends[hash] = e.end(); ends[hash] <= now {
-		delete(ends, hash)
+	ends := x.ends[at.reason]
+	if ends[at.hash] = e.end(); ends[at.hash] <= now {
+		delete(ends, at.hash)
 	}
 }
 
@@ -68,6 +79,7 @@ func (x *index) moveTo(position int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.position = position
+	maps.DeleteFunc(x.later, func(_ changed, at int64) bool { return at <= position })
 }
 
 // sweep forgets the entries that have ended.

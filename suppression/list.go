@@ -3,6 +3,7 @@ package suppression
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -30,16 +31,18 @@ type Options struct {
 // List is the suppression list. It may be used by any number of goroutines. Every error is
 // throttle.ErrUnavailable, apart from that of Page, and names no address.
 type List struct {
-	o       Options
-	key     string // in Redis
-	loaded  atomic.Bool
-	current atomic.Pointer[index]
-	loading atomic.Pointer[index] // that is to replace it; nil for none
-	synced  time.Time             // when the changes of other nodes were last read
-	failed  bool                  // the last time
-	opening bool                  // the index has what the copy has, and nothing else
-	alone   bool                  // the copy has entries that were written without Redis
-	brought int64                 // of them that Redis lacked
+	o        Options
+	key      string // in Redis
+	loaded   atomic.Bool
+	current  atomic.Pointer[index]
+	loading  atomic.Pointer[index] // that is to replace it; nil for none
+	synced   time.Time             // when the changes of other nodes were last read
+	failed   bool                  // the last time
+	opening  bool                  // the index has what the copy has, and nothing else
+	alone    bool                  // the copy has entries that were written without Redis
+	brought  int64                 // of them that Redis lacked
+	seed     maphash.Seed
+	changing [64]chan struct{} // full while an entry with such a hash changes on one machine
 
 	stop context.CancelFunc
 	all  sync.WaitGroup
@@ -54,8 +57,11 @@ const (
 // Open reads the list, and begins to follow the changes of other nodes. If Redis is away it starts with
 // the copy.
 func Open(ctx context.Context, o Options) (*List, error) {
-	l := &List{o: o, key: o.Prefix + ":{suppressions}"}
+	l := &List{o: o, key: o.Prefix + ":{suppressions}", seed: maphash.MakeSeed()}
 	l.current.Store(newIndex())
+	for i := range l.changing {
+		l.changing[i] = make(chan struct{}, 1)
+	}
 	if o.Table != nil {
 		if err := l.readTable(ctx); err != nil {
 			return nil, err
@@ -197,25 +203,49 @@ func (l *List) Lift(ctx context.Context, to address.Address, r Reason) error {
 
 // change writes an entry, or removes it if it has ended, and knows it when it returns.
 func (l *List) change(ctx context.Context, e Entry) (err error) {
-	name := field(e.Address, e.Reason)
 	if l.o.Redis != nil {
 		var position, written int64
 		if position, written, err = l.write(ctx, false, e); written > 0 {
 			l.apply(e, position)
 		}
 	} else {
-		err = l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
-			l.apply(e, 0) // in the order of the changes
-			if e.Until == ended {
-				return nil, 0
-			}
-			return append([]byte{alone}, e.value()...), e.end()
-		})
+		err = l.changeHere(ctx, e)
 	}
 	if err != nil {
 		return throttle.Unavailable("changing the suppression list", err)
 	}
 	return nil
+}
+
+// changeHere changes the list on one machine, and the index once that is durable.
+func (l *List) changeHere(ctx context.Context, e Entry) error {
+	name := field(e.Address, e.Reason)
+	changing := l.changing[maphash.String(l.seed, name)%uint64(len(l.changing))]
+	select {
+	case changing <- struct{}{}:
+		defer func() { <-changing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
+		if e.Until == ended {
+			return nil, 0
+		}
+		return append([]byte{alone}, e.value()...), e.end()
+	})
+	if err != nil && ctx.Err() != nil { // it may be kept
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		value, lost := l.o.Table.Get(ctx, name)
+		kept, damaged := parse(name, string(value))
+		if e = kept; lost != nil || damaged != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	l.apply(e, 0)
+	return err
 }
 
 func (l *List) apply(e Entry, position int64) {
