@@ -53,6 +53,9 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 		d.Degraded, d.Verdict.Degraded = true, true
 	}
 	c.decision, c.owed = d, d.Charges
+	if d.Lost != nil {
+		s.o.Log.Warn("quota of a rule could not be refunded", "mailbox", c.to.Hash(), "id", c.id.String(), "cause", d.Lost.Error())
+	}
 	if err != nil {
 		e := failure(err)
 		e.Result.ID = c.id
@@ -110,7 +113,7 @@ func (c *charge) stays(e *Error, handedOver bool) bool {
 func (s *Service) refund(c *charge, why Kind) *refund {
 	owed := c.owed
 	if why == Deferred { // or a visitor could let the relay ask about recipients without end
-		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By.Has(rules.ByClientIP) })
+		owed = slices.DeleteFunc(slices.Clone(owed), func(c rules.Charge) bool { return c.By.Has(rules.ByClientIP) })
 	}
 	r := &refund{id: c.id, claim: c.claim, whose: slog.String("mailbox", c.to.Hash())}
 	passed := c.passed

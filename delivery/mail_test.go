@@ -1,13 +1,21 @@
 package delivery
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // charged is how many sends a mailbox is charged.
@@ -98,4 +106,49 @@ func TestMail_QueueTooLong_Busy(t *testing.T) {
 func parse(t *testing.T, text string) address.Address {
 	t.Helper()
 	return must.Get(address.Parse(text, address.Identity{}))(t)
+}
+
+// What is refunded of a deferred recipient leaves the decision that a caller was given as it was.
+func TestMail_Deferred_DecisionStaysWhole(t *testing.T) {
+	b := newBench(t)
+	b.relay.begin = &relay.Error{Outcome: relay.Deferred, To: parse(t, "alice@example.com")}
+	q, _ := b.send()
+	exact := must.Get(throttle.ParsePolicy("day=9/24h"))(t)
+	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(b.store.Table("visitor"), exact)},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(b.store.Table("mailbox"), exact)}))(t)
+	q.Traits.Mailbox, q.Traits.Client = "alice@example.com", netip.MustParseAddr("192.0.2.1")
+	mail := b.Mail(t.Context())
+	result := must.Get(mail.Charge(set, parse(t, "alice@example.com"), q.Traits))(t)
+	before := fmt.Sprint(result.Decision.Charges)
+	if err := mail.HandOver(t.Context(), relay.Envelope{From: parse(t, "alice@example.com"), By: time.Now().Add(time.Minute)}, []byte("text")); kindOf(err) != Deferred {
+		t.Fatal(err)
+	}
+	if after := fmt.Sprint(result.Decision.Charges); after != before {
+		t.Errorf("charges %s became %s", before, after)
+	}
+}
+
+// A counter that cannot refund a send that another rule refuses loses it, and the log says so.
+func TestTake_CounterLosesARefund_IsLogged(t *testing.T) {
+	b := newBench(t)
+	q, l := b.send()
+	lost, full := &throttletest.Faulty{}, &throttletest.Faulty{}
+	counter := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(t)
+	visitor := full.Break(l.caller)
+	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox},
+		rules.Rule{Name: "counter", By: rules.ByAll, Limiter: lost.Break(local.New(b.store.Table("counter"), counter))},
+		rules.Rule{Name: "last", By: rules.ByAPIKey, Limiter: visitor}))(t)
+	lost.Fail("release")
+	full.On(func(ctx context.Context, event, key string) error { // another send is faster
+		for n := 0; event == "take" && n < 9; n++ {
+			must.Get(l.caller.Take(ctx, key))(t)
+		}
+		return nil
+	})
+	if _, err := b.Mail(t.Context()).Charge(set, parse(t, "alice@example.com"), q.Traits); kindOf(err) != Limited {
+		t.Fatal(err)
+	}
+	if text := b.log.String(); !strings.Contains(text, "could not be refunded") || !strings.Contains(text, "rule counter") {
+		t.Errorf("the log has %q", text)
+	}
 }

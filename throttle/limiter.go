@@ -80,6 +80,11 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Verdict, error) {
 	return v, nil
 }
 
+// Look is Peek that returns the record: what other limits say of it, or the same at a later time, needs no further call.
+func (l *Limiter) Look(ctx context.Context, key string) (Reply, error) {
+	return l.do(ctx, key, StepPeek)
+}
+
 // Recall reports whether the home remembers that the next send is refused, and Peek's verdict if so. No
 // store is asked.
 func (l *Limiter) Recall(ctx context.Context, key string) (v Verdict, refused bool) {

@@ -21,8 +21,12 @@ func Into(err *error) {
 	}
 }
 
-// From returns the error of a value that recover returned, with the stack of the panic.
+// From returns the error of a value that recover returned, with the stack of the panic. An Error that was passed on
+// to another goroutine keeps its own.
 func From(value any) error {
+	if known, ok := value.(Error); ok {
+		return known
+	}
 	err := fmt.Errorf("panic of a %T", value)
 	if known, ok := value.(runtime.Error); ok {
 		err = fmt.Errorf("panic: %w", known)

@@ -58,7 +58,7 @@ func Decode(path string, text []byte, into any) (*File, error) {
 		return nil, f.Wrong("", problem)
 	}
 	if err := f.decode(text, into); err != nil {
-		return nil, f.explain(err)
+		return nil, f.explain(err, reflect.TypeOf(into))
 	}
 	if len(f.root.Docs) > 1 {
 		return nil, f.Wrong("", "it must be one YAML document")
@@ -151,8 +151,8 @@ func lineOf(node ast.Node) int {
 	return 0
 }
 
-// explain rewrites an error of the library without values of the file.
-func (f *File) explain(err error) error {
+// explain rewrites an error of the library without values of the file, which was to be decoded into a type.
+func (f *File) explain(err error, into reflect.Type) error {
 	e := &Error{File: f.path, Problem: "this is not valid YAML"}
 	var at yaml.Error
 	if !errors.As(err, &at) {
@@ -168,6 +168,9 @@ func (f *File) explain(err error) error {
 		e.Problem = "unknown key"
 		if t := wrong.Token; t != nil && PlainWord(t.Value) {
 			e.Problem = "unknown key " + t.Value
+			if meant := similar(t.Value, keys(into)); meant != "" {
+				e.Problem += "; did you mean " + meant + "?"
+			}
 		}
 	case *yaml.UnexpectedNodeTypeError:
 		e.Problem = wrong.GetMessage() // of types alone

@@ -11,47 +11,52 @@ import (
 )
 
 // Budget makes a rule count a send only until its code is right: at most the limit of the rule, or a share of what
-// was verified in its window if that is more, is outstanding. The rule, whose limit the share replaces, and each of its
-// overrides are a sliding-log of one limit or a sliding-window, with one window. MailboxRule, and a rule with Resends, have none.
+// was verified in its window if that is more, is outstanding. The rule, and each limit of its own for some, has one
+// window. MailboxRule, and a rule with Resends, have none.
 type Budget struct {
-	// Percent is the share. 0 leaves the limit as it is.
+	// Percent is the share. 0 leaves the limit as it is. With a share the rule is a sliding-window, as a sliding-log
+	// keeps no more than throttle.MaxKept sends.
 	Percent int
 	// Verified counts right codes by the keys of the rule, in a window as long as its own, and refuses none. It may
 	// be nil without a share.
 	Verified *throttle.Limiter
 }
 
-// withLimit returns an algorithm that reads the same records, with another limit.
-func withLimit(a throttle.Algorithm, limit int) (throttle.Algorithm, error) {
-	switch a := a.(type) {
-	case throttle.Policy:
-		if tiers := a.Tiers(); len(tiers) == 1 {
-			tiers[0].Limit = min(limit, throttle.MaxKept)
-			return throttle.NewPolicy(tiers...)
-		}
-	case throttle.SlidingWindow:
-		return a.WithLimit(limit), nil
-	}
-	return nil, errors.New("a budget has one limit, of a sliding-log or a sliding-window")
-}
-
 // widen lets the question be decided by the share of what was verified, if that is more than the limit so far. What
 // is verified meanwhile would widen it further; what leaves the window meanwhile is counted once more.
-func (q *question) widen(ctx context.Context, limit int) (wider bool, err error) {
+func (q *question) widen(ctx context.Context) (wider bool, err error) {
 	b := q.rule.Budget
 	if b == nil || b.Percent == 0 {
 		return false, nil
 	}
-	v, err := b.Verified.Peek(ctx, q.key)
-	share := v.Sent * b.Percent / 100
-	if err != nil || share <= limit {
+	if q.verified, err = b.Verified.Look(ctx, q.key); err != nil {
 		return false, err
 	}
-	a, err := withLimit(q.limiter.Algorithm, share)
-	if err == nil {
-		q.limiter = q.limiter.With(a)
+	limit, share := q.limiter.Algorithm.(throttle.SlidingWindow), b.share(q.verified, q.verified.Now)
+	if share <= limit.Tier().Limit {
+		return false, nil
 	}
-	return err == nil, err
+	q.floor, q.limiter = limit, q.limiter.With(limit.WithLimit(share))
+	return true, nil
+}
+
+// share is how many sends may be outstanding at a time, by what was verified.
+func (b *Budget) share(verified throttle.Reply, at int64) int {
+	return b.Verified.Algorithm.Peek(verified.State, at).Sent * b.Percent / 100
+}
+
+// waitAsShare lengthens the wait for a share: right codes leave the window as well, so the limit is less by then.
+func (q *question) waitAsShare(v *throttle.Verdict, r throttle.Reply) {
+	for at := v.RetryAt; v.Wait > 0; {
+		limit := max(q.floor.Tier().Limit, q.rule.Budget.share(q.verified, q.verified.Now+at-r.Now))
+		then := q.floor.WithLimit(limit).Peek(r.State, at)
+		if then.Allowed {
+			v.Wait += at - v.RetryAt
+			v.RetryAt, v.Tiers[0].Wait, v.Tiers[0].Refill = at, v.Wait, v.Wait
+			return
+		}
+		at = then.RetryAt
+	}
 }
 
 // Unverified returns the part of a send's charges that a right code returns, as a text for Returned, and for how

@@ -35,6 +35,8 @@ type Decision struct {
 	// Charges are what this send has been charged. After a refusal or an error they could
 	// not be refunded at once and are still to be released.
 	Charges []Charge
+	// Lost is why counters keep the charge of a send that was refused: a refund of theirs must not be repeated.
+	Lost error
 }
 
 // Refusal is a rule that refused, or a shadow rule that failed.

@@ -167,3 +167,29 @@ func TestReset_RuleFails_ForgetsInAllOthers(t *testing.T) {
 		t.Errorf("%s left, want 5 5 4", got)
 	}
 }
+
+// A panic in a limiter is the caller's, also where rules are asked at once: a door answers it and the process lives.
+func TestTake_LimiterPanics_CallerRecovers(t *testing.T) {
+	for _, remote := range both {
+		for _, event := range []string{"peek", "take"} {
+			r := newRig(t)
+			mailbox, other := r.mailbox("hour=5/1h"), r.exact("other", rules.ByAll, "hour=5/1h")
+			fault(&mailbox.Limiter).On(func(_ context.Context, now, _ string) error {
+				if now == event {
+					panic("of a limiter")
+				}
+				return nil
+			})
+			set := r.set(remote, mailbox, other)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s: no panic", event)
+					}
+				}()
+				_, _ = set.Take(ctx, to("a@b.example"), throttle.NewID())
+				_, _ = set.Peek(ctx, to("a@b.example"))
+			}()
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -17,7 +18,11 @@ type question struct {
 	resend  bool              // it decides as about a resend
 	waived  bool              // a solved challenge admits what it refuses
 	shown   bool              // the limit in force matters, even if no send has to wait for it
-	first   int64             // the wait of a first email, where resend
+
+	floor    throttle.SlidingWindow // the limit of a budget whose share decides, as that is more
+	verified throttle.Reply         // what the share is of
+
+	first   int64 // the wait of a first email, where resend
 	verdict throttle.Verdict
 	before  throttle.Verdict // the verdict before the rule was charged
 	err     error            // there is no verdict
@@ -150,9 +155,9 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 // refund refunds the charges of a round that was refused after all, and returns those that failed.
 // The rules that did not refuse are then asked again: another send may have used up their quota too,
 // and the answer has the longest wait. A rule that could not be refunded answers as before the charge.
-func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge) {
+func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge, lost error) {
 	ctx = context.WithoutCancel(ctx)
-	failed, _ = s.Release(ctx, all)
+	failed, _, lost = s.release(ctx, all)
 	s.each(len(round), func(i int) {
 		q := &round[i]
 		if !q.verdict.Allowed {
@@ -166,7 +171,7 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 			q.verdict = v
 		}
 	})
-	return failed
+	return failed, lost
 }
 
 // charges returns what a round has been charged, and what exact rules may have been charged: to
@@ -216,7 +221,7 @@ func (s *Set) ask(round []question, do func(*question)) error {
 	return nil
 }
 
-// each calls do with 0 to n-1, at once where the limiters are remote.
+// each calls do with 0 to n-1, at once where the limiters are remote. A panic is the caller's.
 func (s *Set) each(n int, do func(int)) {
 	if !s.remote || n < 2 {
 		for i := range n {
@@ -225,22 +230,46 @@ func (s *Set) each(n int, do func(int)) {
 		return
 	}
 	var all sync.WaitGroup
-	for i := range n - 1 {
-		all.Go(func() { do(i) })
+	panics := make(chan error, n)
+	each := func(i int) {
+		defer func() {
+			if value := recover(); value != nil {
+				panics <- recovered.From(value)
+			}
+		}()
+		do(i)
 	}
-	do(n - 1)
+	for i := range n - 1 {
+		all.Go(func() { each(i) })
+	}
+	each(n - 1)
 	all.Wait()
+	if len(panics) > 0 {
+		panic(<-panics)
+	}
 }
 
 func (q *question) peek(ctx context.Context) {
-	v, err := q.limiter.Peek(ctx, q.key)
-	if err == nil && (q.shown || v.Remaining() < 2) { // the send waits, or the one after it
-		var wider bool
-		if wider, err = q.widen(ctx, v.Tiers[0].Limit); wider {
-			v, err = q.limiter.Peek(ctx, q.key)
-		}
-	}
+	v, err := q.look(ctx)
 	q.verdict, q.before, q.err = v, v, q.rule.wrap(err)
+}
+
+func (q *question) look(ctx context.Context) (v throttle.Verdict, err error) {
+	r, err := q.limiter.Look(ctx, q.key)
+	if err != nil {
+		return v, err
+	}
+	v = q.limiter.Algorithm.Peek(r.State, r.Now)
+	wider := q.floor != throttle.SlidingWindow{}
+	if !wider && (q.shown || v.Remaining() < 2) { // the send waits, or the one after it
+		wider, err = q.widen(ctx)
+	}
+	if wider {
+		v = q.limiter.Algorithm.Peek(r.State, r.Now)
+		q.waitAsShare(&v, r)
+	}
+	v.Degraded = r.Degraded
+	return v, err
 }
 
 // take charges the rule. A shadow rule that refuses is not charged.
@@ -248,8 +277,13 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	v, err := q.limiter.TakeID(ctx, q.key, id)
 	if err == nil && !v.Allowed {
 		var wider bool
-		if wider, err = q.widen(ctx, v.Tiers[0].Limit); wider {
+		if wider, err = q.widen(ctx); wider {
 			v, err = q.limiter.TakeID(ctx, q.key, id)
+		}
+	}
+	if q.floor != (throttle.SlidingWindow{}) && err == nil && v.Wait > 0 {
+		if r, unknown := q.limiter.Look(ctx, q.key); unknown == nil {
+			q.waitAsShare(&v, r)
 		}
 	}
 	q.verdict, q.err = v, q.rule.wrap(err)

@@ -80,6 +80,9 @@ func New(o Options, all ...Rule) (*Set, error) {
 		if err := r.override(); err != nil {
 			return nil, err
 		}
+		if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.Budget != nil && r.Budget.Percent > 0 && !window {
+			return nil, r.wrap(errors.New("a share of what was verified needs a sliding-window"))
+		}
 		s.reserve = s.reserve || r.Resends != nil
 		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
 			protected = true
@@ -168,11 +171,12 @@ func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err != nil {
 		return Decision{Charges: all}, err
 	}
+	var lost error
 	if len(all) > 0 && refused(round) {
-		all = s.refund(ctx, round, all)
+		all, lost = s.refund(ctx, round, all)
 	}
 	d := decide(round)
-	d.Charges = all
+	d.Charges, d.Lost = all, lost
 	if d.Allowed {
 		d.Shadow = append(d.Shadow, s.shadowsOf(send)...)
 		s.lookAhead(ctx, round, &d)
@@ -197,6 +201,12 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 // Release refunds charges because the email certainly never left. It returns those that failed and
 // may be refunded again. A counter's is not among them: refunded twice, it would refund another send.
 func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {
+	failed, err, lost := s.release(ctx, all)
+	return failed, errors.Join(err, lost)
+}
+
+// release is Release with the errors of counters apart.
+func (s *Set) release(ctx context.Context, all []Charge) (failed []Charge, err, lost error) {
 	errs := make([]error, len(all))
 	s.each(len(all), func(i int) {
 		if r, found := s.charged(all[i].Rule); found {
@@ -205,12 +215,13 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 		}
 	})
 	for i, c := range all {
-		err = errors.Join(err, errs[i])
 		if r, _ := s.charged(c.Rule); errs[i] != nil && r.exact() {
-			failed = append(failed, c)
+			failed, err = append(failed, c), errors.Join(err, errs[i])
+		} else {
+			lost = errors.Join(lost, errs[i])
 		}
 	}
-	return failed, err
+	return failed, err, lost
 }
 
 // ExactCharges returns what the exact rules may have charged the send under an id, by an

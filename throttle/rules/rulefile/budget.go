@@ -38,6 +38,8 @@ func (t ruleText) budget(r *Rule) (err error) {
 		return nil
 	case t.Counts != unverified:
 		return refuse("counts", "it must be "+unverified+"; without it every send counts")
+	case t.Ratio != nil && t.Count.Algorithm != slidingWindow:
+		return refuse("algorithm", "with a ratio it is a %s: a %s counts %d sends at most", slidingWindow, slidingLog, throttle.MaxKept)
 	case t.Count.Algorithm != slidingLog && t.Count.Algorithm != slidingWindow:
 		return refuse("counts", "it needs a %s or a %s, not a %s", slidingLog, slidingWindow, t.Count.Algorithm)
 	case r.KeepForFirstSends > 0:

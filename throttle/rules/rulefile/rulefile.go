@@ -325,6 +325,9 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 		return r, refuse("keep_for_first_sends", "it must be at least 1")
 	}
 	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, Challenge: t.Then == challenge, KeepForFirstSends: t.Keep.or(0)}
+	if t.Ratio != nil {
+		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingWindow)
+	}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
 	r.count = t.Count
 	if r.Algorithm, err = t.Count.build(0); err != nil {
