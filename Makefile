@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign firefox long faults soak fuzz bench pictures image release-check clean
+.PHONY: help dev build types test needs check vulnerabilities race campaign firefox long faults soak fuzz bench pictures image release-check clean
 
 help: ## prints this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,16 +22,21 @@ types: ## generates client/ts/openapi.ts and the API page from openapi.yaml
 	$(GO) generate ./api/web
 	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
-test: needs check race campaign ## installs what is missing, checks and tests everything with -race, in minutes
+# The checks use the processors while tests wait.
+test: needs ## installs what is missing, checks and tests everything with -race, in minutes
+	@$(MAKE) --no-print-directory -j 2 check race
+	@$(MAKE) --no-print-directory campaign
 
 needs: # the programs that tests start, such as redis-server
 	.ci/needs
 
-check: # format, vet, staticcheck, and known vulnerabilities where their database can be reached
+check: # format, vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	cd bench && $(GO) vet ./... && $$($(GO) -C .. tool -n staticcheck) ./...
+
+vulnerabilities: # known ones, where their database can be reached
 	.ci/vulnerabilities
 
 # A missing program is a failure where everything must run.
@@ -45,7 +50,6 @@ race long: export GORACE = atexit_sleep_ms=0
 # Many tests wait more than they compute, so four packages with four tests each share two cores well.
 race:
 	$(GO) test $(RACE) -vet=off -p 4 -parallel 4 -timeout 12m ./...
-	cd bench && $(GO) test ./...
 
 # Each kind of fault once, for two seconds, with programs that have no race detector. Those that are much like
 # another are in the longer runs alone.
@@ -56,8 +60,9 @@ firefox: ## tests all flows of the pages in Firefox too
 	.ci/needs firefox
 	MAILGATE_TEST_LONG=1 $(GO) test -count 1 -timeout 20m ./api/web
 
-long: ## tests with long random histories and races, and builds for macOS and Windows
+long: vulnerabilities ## tests with long random histories and races, also those of bench, and builds for macOS and Windows
 	.ci/needs long
+	cd bench && $(GO) test ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/mailgate
 	MAILGATE_TEST_LONG=1 $(GO) test $(RACE) -timeout 60m ./...
