@@ -117,7 +117,7 @@ func TestMail_Deferred_DecisionStaysWhole(t *testing.T) {
 	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(b.store.Table("visitor"), exact)},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(b.store.Table("mailbox"), exact)}))(t)
 	q.Traits.Mailbox, q.Traits.Client = "alice@example.com", netip.MustParseAddr("192.0.2.1")
-	mail := b.Mail(t.Context())
+	mail := b.Mail(t.Context(), "request")
 	result := must.Get(mail.Charge(set, parse(t, "alice@example.com"), q.Traits))(t)
 	before := fmt.Sprint(result.Decision.Charges)
 	if err := mail.HandOver(t.Context(), relay.Envelope{From: parse(t, "alice@example.com"), By: time.Now().Add(time.Minute)}, []byte("text")); kindOf(err) != Deferred {
