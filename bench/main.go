@@ -2,7 +2,7 @@
 // limiters beside other libraries, and prints one table.
 //
 //	go run .                    all of it, a few minutes
-//	go run . refused admitted   some of it: refused, admitted, smtp, redis, start, million, suppressed, lists, traced, cluster, local, attack
+//	go run . refused admitted   some of it: refused, admitted, steady, smtp, redis, start, million, suppressed, lists, traced, cluster, local, attack
 //
 // Both sides of a row alternate in short rounds, A B A B …, in one run on one machine. A row shows
 // the lowest, the median and the highest ratio of neighbouring rounds. The load comes from this
@@ -32,6 +32,7 @@ type comparison struct {
 var comparisons = []comparison{
 	{"refused", refusedSends},
 	{"admitted", admittedSends},
+	{"steady", steadily},
 	{"smtp", submissions},
 	{"redis", decisionsOnRedis},
 	{"start", starts},

@@ -9,11 +9,12 @@ import (
 
 // sample is what one round of one side measured.
 type sample struct {
-	rate      float64 // operations a second
-	processor float64 // microseconds for an operation, user and system; 0: not measured
-	memory    float64 // resident megabytes at the end; 0: not measured
-	redis     float64 // microseconds of Redis for an operation; 0: not measured
-	commands  float64 // commands and calls of scripts that Redis ran for an operation; 0: not measured
+	rate      float64    // operations a second
+	processor float64    // microseconds for an operation, user and system; 0: not measured
+	memory    float64    // resident megabytes at the end; 0: not measured
+	redis     float64    // microseconds of Redis for an operation; 0: not measured
+	commands  float64    // commands and calls of scripts that Redis ran for an operation; 0: not measured
+	ranks     [3]float64 // milliseconds that 50, 99 and 99.9 % of the operations took at most; 0: not measured
 }
 
 func rate(s sample) float64      { return s.rate }

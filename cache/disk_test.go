@@ -414,3 +414,25 @@ func TestOpen_WithoutLog_Refuses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The log is begun anew while writes go on, so that it keeps the size that promises.md names.
+func TestUpdate_ManyAtOnce_LogBeginsAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	table := open(t, Options{Dir: dir}).Table("t")
+	var group sync.WaitGroup
+	for w := range 8 {
+		group.Go(func() {
+			for i := range 4000 {
+				if err := tryPut(table, fmt.Sprint("key", w, "-", i%500), fmt.Sprint(i, strings.Repeat("v", 1000)), never); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	const most = 16<<20 + 4<<20
+	if size := must.Get(os.Stat(filepath.Join(dir, databaseName+logSuffix)))(t).Size(); size > most {
+		t.Errorf("the log has %d bytes, want %d at most", size, most)
+	}
+}

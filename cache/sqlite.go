@@ -28,8 +28,8 @@ const page = 256
 // pageSize is that of SQLite, in bytes.
 const pageSize = 4096
 
-// database is the SQLite file, for one goroutine at a time. It has one connection, since another
-// would read its pages anew after each change.
+// database is the SQLite file, for one goroutine at a time. It reads and writes by one connection, since
+// another would read its pages anew after each change.
 type database struct {
 	path string
 	conn *sqlite.Conn
@@ -37,7 +37,9 @@ type database struct {
 	damage  error  // what a sweep has found
 	scratch []byte // of sum
 
-	begin, commit, rollback, put, remove, expire, one, many, every *sqlite.Stmt
+	merger merger
+
+	begin, commit, rollback, put, remove, expire, one, many, every, size *sqlite.Stmt
 }
 
 // openDatabase opens a database that was verified. So that the log does not fill a small disk, it is
@@ -59,9 +61,9 @@ func (db *database) open(sync bool, format int, free int64) (err error) {
 		return err
 	}
 	db.conn.SetBusyTimeout(5 * time.Second)
-	logPages := max(128, min(free/8/pageSize, 4000))
+	logPages := max(512<<10, min(free/8, 16<<20)) / pageSize
 	for _, pragma := range []string{fmt.Sprint("page_size=", pageSize), "synchronous=" + synchronous, "cache_size=-8192", "temp_store=MEMORY",
-		fmt.Sprint("wal_autocheckpoint=", logPages), fmt.Sprint("journal_size_limit=", 2*logPages*pageSize)} {
+		"wal_autocheckpoint=0", fmt.Sprint("journal_size_limit=", 2*logPages*pageSize)} {
 		if err := sqlitex.ExecuteTransient(db.conn, "PRAGMA "+pragma, nil); err != nil {
 			return err
 		}
@@ -75,6 +77,7 @@ func (db *database) open(sync bool, format int, free int64) (err error) {
 		return err
 	}
 	for statement, text := range map[**sqlite.Stmt]string{
+		&db.size:     "PRAGMA wal_checkpoint(NOOP)",
 		&db.begin:    "BEGIN IMMEDIATE",
 		&db.commit:   "COMMIT",
 		&db.rollback: "ROLLBACK",
@@ -89,7 +92,7 @@ func (db *database) open(sync bool, format int, free int64) (err error) {
 			return err
 		}
 	}
-	return nil
+	return db.merger.open(db.path, "synchronous="+synchronous, logPages)
 }
 
 var errNoLog = errors.New("SQLite cannot keep a log on this file system: it lacks shared memory, as over a network")
@@ -118,7 +121,11 @@ func (db *database) close() error {
 	if db.conn == nil {
 		return nil
 	}
-	return databaseError(db.conn.Close(), db.path)
+	err := errors.Join(db.merger.close(), db.conn.Close())
+	if db.merger.file != nil {
+		err = errors.Join(err, db.merger.file.Close())
+	}
+	return databaseError(err, db.path)
 }
 
 // write makes all changes or none.

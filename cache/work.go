@@ -19,6 +19,7 @@ func (d *disk) work() {
 	defer close(d.ended)
 	refusing := outage{log: d.log, begins: "the data directory takes no writes", ends: "the data directory takes writes again"}
 	failing := outage{log: d.log, begins: "expired records cannot be removed", ends: "expired records are removed again"}
+	merging := outage{log: d.log, begins: "the log of the database grows: it cannot be merged", ends: "the log of the database is merged again"}
 	ticker, watch := time.NewTicker(sweepInterval), time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	defer watch.Stop()
@@ -38,11 +39,14 @@ func (d *disk) work() {
 			}
 		case <-ticker.C:
 			awaited, unswept = true, unswept+page
+		case err := <-d.db.merger.done:
+			merging.report(d.db.merged(err))
 		case <-watch.C:
 			_ = d.watch() // it is logged, and in the state
 		}
 		if len(writes) > 0 && (awaited || len(writes) >= maxWrites) {
 			refusing.report(d.write(writes))
+			merging.report(d.db.merge())
 			unswept += 2 * len(writes)
 			writes = nil
 		}
