@@ -117,7 +117,7 @@ func TestMail_Deferred_DecisionStaysWhole(t *testing.T) {
 	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(b.store.Table("visitor"), exact)},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(b.store.Table("mailbox"), exact)}))(t)
 	q.Traits.Mailbox, q.Traits.Client = "alice@example.com", netip.MustParseAddr("192.0.2.1")
-	mail := b.Mail(t.Context(), "request")
+	mail := b.Mail(t.Context(), "r")
 	result := must.Get(mail.Charge(set, parse(t, "alice@example.com"), q.Traits))(t)
 	before := fmt.Sprint(result.Decision.Charges)
 	if err := mail.HandOver(t.Context(), relay.Envelope{From: parse(t, "alice@example.com"), By: time.Now().Add(time.Minute)}, []byte("text")); kindOf(err) != Deferred {
@@ -145,7 +145,7 @@ func TestTake_CounterLosesARefund_IsLogged(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Mail(t.Context()).Charge(set, parse(t, "alice@example.com"), q.Traits); kindOf(err) != Limited {
+	if _, err := b.Mail(t.Context(), "r").Charge(set, parse(t, "alice@example.com"), q.Traits); kindOf(err) != Limited {
 		t.Fatal(err)
 	}
 	if text := b.log.String(); !strings.Contains(text, "could not be refunded") || !strings.Contains(text, "rule counter") {
