@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ const template = "smtp"
 
 // mailFrom begins an email.
 func (s *session) mailFrom(argument string) *reply {
-	from, parameters, ok := path(argument, "FROM:")
+	from, parameters, ok := path(argument, "FROM")
 	sender, err := address.Parse(from, address.Identity{})
 	if s.server.Keys.IsZero() && !s.signedIn { // then only this machine is served
 		s.signedIn, s.conn.until = s.server.signIn(s.conn, ""), noLimit
@@ -68,27 +69,20 @@ func (s *session) mailFrom(argument string) *reply {
 	return done
 }
 
-// path reads the argument of MAIL or RCPT: an address, without a route before it, and parameters.
+// paths are the arguments of MAIL and RCPT: an address, without a route before it, and parameters.
+var paths = regexp.MustCompile(`(?i)^(FROM|TO): *(?:<(?:@[^:>]*:)?([^>]*)>|([^ <]+))(.*)$`)
+
 func path(argument, keyword string) (mailbox string, parameters []string, ok bool) {
-	if len(argument) < len(keyword) || !strings.EqualFold(argument[:len(keyword)], keyword) {
+	found := paths.FindStringSubmatch(argument)
+	if found == nil || !strings.EqualFold(found[1], keyword) {
 		return "", nil, false
 	}
-	argument = strings.TrimSpace(argument[len(keyword):])
-	mailbox, rest, _ := strings.Cut(argument, " ")
-	if strings.HasPrefix(argument, "<") {
-		if mailbox, rest, ok = strings.Cut(argument[1:], ">"); !ok {
-			return "", nil, false
-		}
-	}
-	if strings.HasPrefix(mailbox, "@") {
-		_, mailbox, _ = strings.Cut(mailbox, ":")
-	}
-	return mailbox, strings.Fields(rest), argument != ""
+	return found[2] + found[3], strings.Fields(found[4]), true
 }
 
 // rcptTo charges a recipient.
 func (s *session) rcptTo(argument string) *reply {
-	to, parameters, ok := path(argument, "TO:")
+	to, parameters, ok := path(argument, "TO")
 	mailbox, err := address.Parse(to, s.server.Identity)
 	switch {
 	case s.mail == nil:
@@ -109,7 +103,19 @@ func (s *session) rcptTo(argument string) *reply {
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.key), Template: template, Unverifiable: true}
 	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
 	if err != nil {
-		return s.notCharged(mailbox, err)
+		refused := entry{to: mailbox, answer: failed(err, false), outcome: outcome(mailbox, err), cause: err}
+		switch e, _ := errors.AsType[*delivery.Error](err); {
+		case e != nil && e.Kind == delivery.Limited: // never with a code that calls the mailbox invalid: programs delete such addresses
+			told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
+			refused.answer, refused.report, refused.cause = &reply{550, "5.7.1", told.SMTP(s.id)}, &told, nil
+			if slices.Contains(s.server.Defer, s.key) {
+				refused.answer.code, refused.answer.enhanced = 450, "4.7.1"
+			}
+		case e != nil && e.Kind == delivery.Denied:
+			refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
+		}
+		s.log(refused)
+		return refused.answer
 	}
 	if len(s.to) == 0 { // the time begins in which the text must come
 		s.conn.until = time.Now().Add(s.server.times.Arrival)
@@ -117,24 +123,6 @@ func (s *session) rcptTo(argument string) *reply {
 	s.to = append(s.to, recipient{mailbox, result})
 	s.server.Shadows(door, s.id, mailbox, result.Decision)
 	return done
-}
-
-// notCharged logs and returns the answer to a recipient who is not charged. That to a limit is never a code that calls
-// the mailbox invalid, since programs delete such addresses.
-func (s *session) notCharged(mailbox address.Address, err error) *reply {
-	refused := entry{to: mailbox, answer: failed(err, false), outcome: outcome(mailbox, err), cause: err}
-	switch e, _ := errors.AsType[*delivery.Error](err); {
-	case e != nil && e.Kind == delivery.Limited:
-		told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
-		refused.answer, refused.report, refused.cause = &reply{550, "5.7.1", told.SMTP(s.id)}, &told, nil
-		if slices.Contains(s.server.Defer, s.key) {
-			refused.answer.code, refused.answer.enhanced = 450, "4.7.1"
-		}
-	case e != nil && e.Kind == delivery.Denied:
-		refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
-	}
-	s.log(refused)
-	return refused.answer
 }
 
 // data reads the text and hands it over. The answer is the relay's, or that of an earlier try.

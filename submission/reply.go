@@ -10,7 +10,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// reply is what the door answers. The text of several lines has line feeds between them.
+// reply is what the door answers.
 type reply struct {
 	code     int
 	enhanced string // "" where RFC 2034 has none

@@ -213,6 +213,16 @@ func (r *rig) sent(want int) {
 	}
 }
 
+// forget empties what is kept of each email, but for the relay.
+func (r *rig) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = nil
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	r.log.b.Reset()
+}
+
 // client is one connection that a test writes and reads line by line.
 type client struct {
 	net.Conn

@@ -55,7 +55,7 @@ func (s *session) serve(implicit bool) {
 			s.conn.say(&reply{421, "4.3.0", "internal error; the connection is closed"})
 		}
 		s.abandon(nil, nil)
-		_ = s.conn.socket.Close() // it is of no use any more
+		_ = s.conn.Close() // it is of no use any more
 	}()
 	if implicit && !s.encrypt() {
 		return

@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/mail"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -37,7 +36,11 @@ func (all Senders) allow(from address.Address) bool {
 // client has sent is not read. The text of a refusal is read to its end, unless the client is too slow or gone.
 func (s *session) read() (whole, text []byte, refusal *reply) {
 	now := s.server.Now()
-	proofs := s.proofs(now)
+	var made []string
+	for _, to := range s.to {
+		made = append(made, s.server.Proofs.Make(to.result.ID, now, to.Address))
+	}
+	proofs := s.server.Proofs.Fields(made)
 	whole = []byte(proofs + s.received(time.UnixMilli(now)))
 	front := len(whole)
 	s.conn.await(s.conn.until)
@@ -76,27 +79,12 @@ func (s *session) read() (whole, text []byte, refusal *reply) {
 	if refusal == nil {
 		refusal = s.server.Senders.check(text)
 	}
-	if s.hasProofs(text) {
-		whole = whole[len(proofs):]
+	for _, name := range s.server.Proofs.Names() { // providers may obey the first of two, or the last
+		if _, n, _ := field(text, name); n > 0 {
+			return whole[len(proofs):], text, refusal
+		}
 	}
 	return whole, text, refusal
-}
-
-// proofs returns the fields that prove to whom the email is sent.
-func (s *session) proofs(now int64) string {
-	var all []string
-	for _, to := range s.to {
-		all = append(all, s.server.Proofs.Make(to.result.ID, now, to.Address))
-	}
-	return s.server.Proofs.Fields(all)
-}
-
-// hasProofs reports whether a text has one of the fields, as providers may obey the first of two or the last.
-func (s *session) hasProofs(text []byte) bool {
-	return slices.ContainsFunc(s.server.Proofs.Names(), func(name string) bool {
-		_, n, _ := field(text, name)
-		return n > 0
-	})
 }
 
 // textStep is by how much the memory of a text grows.
@@ -116,17 +104,13 @@ func (s *session) received(now time.Time) string {
 	if s.key != "" {
 		by += "A"
 	}
-	return "Received: from " + name(s.hello) + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
-		now.UTC().Format(time.RFC1123Z) + "\r\n"
-}
-
-// name returns a client's name if it is one.
-func name(given string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if len(given) > 255 || strings.Trim(given, letters+"0123456789-.") != "" || !strings.ContainsAny(given, letters) {
-		return "unknown"
+	name := s.hello
+	if len(name) > 255 || strings.Trim(name, letters+"0123456789-.") != "" || !strings.ContainsAny(name, letters) {
+		name = "unknown" // as it is no name
 	}
-	return given
+	return "Received: from " + name + " by " + s.server.Domain + "\r\n\twith " + by + " id " + s.id + "; " +
+		now.UTC().Format(time.RFC1123Z) + "\r\n"
 }
 
 // check reports what is wrong with a text, and with its From.
