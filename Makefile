@@ -10,7 +10,7 @@ BIN      = bin/mailgate
 .PHONY: help dev build types test needs check vulnerabilities race campaign firefox long faults soak fuzz bench pictures image release-check clean
 
 help: ## prints this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: ## runs mailgate with a sign-up page, an inbox and a console; nothing to set up
 	$(GO) run ./cmd/mailgate dev
@@ -36,7 +36,7 @@ check: # format, vet, staticcheck
 	$(GO) tool staticcheck ./...
 	cd bench && $(GO) vet ./... && $$($(GO) -C .. tool -n staticcheck) ./...
 
-vulnerabilities: # known ones, where their database can be reached
+vulnerabilities: ## looks for known vulnerabilities, where their database can be reached
 	.ci/vulnerabilities
 
 # A missing program is a failure where everything must run.
