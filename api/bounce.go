@@ -3,58 +3,23 @@ package api
 import (
 	"context"
 	"log/slog"
-	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
-// identifyBounces notes a genuine call of an email provider, as identifyHook does.
-func (s *Server) identifyBounces(c *fiber.Ctx, r *request) {
-	for _, hook := range s.with.BounceHooks {
-		if c.Path() == "/hooks/"+hook.Name {
-			var genuine bool
-			if genuine, r.unverified = hook.Genuine(func(name string) string { return c.Get(name) }, c.Request().Body(), time.UnixMilli(s.with.Now())); genuine {
-				r.shown = systems
-			}
-		}
-	}
-}
-
-// takeBounces handles the calls of an email provider. What it cannot read is counted and answered with 200, as a
-// provider switches a hook off that keeps failing.
-func (s *Server) takeBounces(hook *bounce.Hook) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		err := s.takeCall(c, hook)
-		if p := problemOf(err); err != nil && p.kind.status == fiber.StatusServiceUnavailable && hook.Later != 0 {
-			requestOf(c).note(p)
-			c.Status(hook.Later)
-			return nil
-		}
-		return err
-	}
-}
-
-func (s *Server) takeCall(c *fiber.Ctx, hook *bounce.Hook) error {
-	r := requestOf(c)
-	if r.unverified != nil {
-		return repeat(r.unverified)
-	}
-	if r.shown != systems {
-		r.note(&problem{kind: unauthorized})
-		c.Status(hook.Refused)
-		return nil
-	}
-	r.key = hook.Name
+// takeReport applies the events of a genuine call. What it cannot read is counted and is no error, as a provider
+// switches a hook off that keeps failing.
+func (s *Server) takeReport(r *request, hook hooks.Reporter) error {
 	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.began.Add(s.with.SendDeadline))
-	if err := s.enter(c, r, systems); err != nil {
+	if err := s.enter(r.c, r, systems); err != nil {
 		return err
 	}
-	if err := checkEncoding(c); err != nil {
+	if err := checkEncoding(r.c); err != nil {
 		return err
 	}
-	events, err := hook.Read(r.ctx, c.Request().Body())
+	events, err := hook.Events(r.ctx, r.call)
 	if err != nil {
 		return repeat(err)
 	}
@@ -67,9 +32,24 @@ func (s *Server) takeCall(c *fiber.Ctx, hook *bounce.Hook) error {
 	return durable(r.ctx)
 }
 
-// repeat asks a provider for its call again, after bounce.ErrLater.
+// answerReport answers a provider: where it goes by a status of its own, that is the whole answer.
+func answerReport(r *request, hook hooks.Reporter, err error) error {
+	if err == nil {
+		return nil
+	}
+	p := problemOf(err)
+	status := hook.Status(p.kind.status)
+	if status == p.kind.status && p.kind != unauthorized {
+		return err
+	}
+	r.note(p)
+	r.c.Status(status)
+	return nil
+}
+
+// repeat asks for a call again, after hooks.ErrLater.
 func repeat(err error) error {
-	return &problem{kind: busy, retryAfter: soon, detail: "The provider has not answered a question about this call. Repeat it.", cause: err}
+	return &problem{kind: busy, retryAfter: soon, detail: "This call cannot be checked yet. Repeat it.", cause: err}
 }
 
 func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -30,9 +32,8 @@ func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, 
 // bouncesOn has the hooks of some providers on, and the fields of Postmark in emails.
 func bouncesOn(t testing.TB) func(*api.Options) {
 	return func(o *api.Options) {
-		for name, setting := range map[string]string{"postmark": postmarkUser, "mailgun": "key-0123456789abcdef", "brevo": "brevo-0123456789abcdef", "ses": "arn:aws:sns:eu-west-1:123456789012:bounces"} {
-			o.BounceHooks = append(o.BounceHooks, must.Get(bounce.New(name, setting, &http.Client{Transport: noNetwork{}}))(t))
-		}
+		o.Hooks = append(o.Hooks, must.Get(hooks.NewPostmark(postmarkUser))(t), must.Get(hooks.NewMailgun("key-0123456789abcdef"))(t),
+			must.Get(hooks.NewBrevo("brevo-0123456789abcdef"))(t), must.Get(hooks.NewSESOver(noNetwork{}, "arn:aws:sns:eu-west-1:123456789012:bounces"))(t))
 		o.Proofs = must.Get(proof.New([]string{"postmark"}, o.Secret))(t)
 		records := must.Get(cache.Open(cache.Options{Now: o.Now}))(t).Table("bounces")
 		o.Bounces = &bounce.Receiver{Suppressions: o.Suppressions, Proofs: o.Proofs, Records: keyed.Local(records), Now: o.Now}
@@ -137,5 +138,46 @@ func TestBounce_CertificateUnknown_Repeated(t *testing.T) {
 	got.is(t, 503, "busy")
 	if got.header.Get("Retry-After") == "" {
 		t.Error("there is no Retry-After")
+	}
+}
+
+// slowHook is a provider whose signatures take until end to check.
+type slowHook struct {
+	hooks.Reporter
+	busy, most atomic.Int64
+	end        chan struct{}
+}
+
+func (h *slowHook) Genuine(*hooks.Call) error {
+	now := h.busy.Add(1)
+	defer h.busy.Add(-1)
+	for most := h.most.Load(); now > most && !h.most.CompareAndSwap(most, now); most = h.most.Load() {
+	}
+	<-h.end
+	return hooks.ErrForged
+}
+
+// A flood of forged calls has few signatures checked at a time. The others are to be repeated, so that no genuine one among them is lost.
+func TestHook_ForgedFlood_FewChecksAtOnce(t *testing.T) {
+	slow := &slowHook{Reporter: must.Get(hooks.NewBrevo("brevo-0123456789abcdef"))(t), end: make(chan struct{})}
+	r := newRig(t, setup{options: func(o *api.Options) { bouncesOn(t)(o); o.Hooks[2] = slow }})
+	few := 2 * runtime.GOMAXPROCS(0)
+	answers := make(chan int, 3*few)
+	for range cap(answers) {
+		go func() { answers <- r.report("brevo", "", "{}").status }()
+	}
+	for range 2 * few {
+		if status := <-answers; status != 429 { // Brevo's 503
+			t.Errorf("a call that waits is answered %d", status)
+		}
+	}
+	close(slow.end)
+	for range few {
+		if status := <-answers; status != 401 {
+			t.Errorf("a forged call is answered %d", status)
+		}
+	}
+	if most := slow.most.Load(); most != int64(few) {
+		t.Errorf("%d signatures were checked at once", most)
 	}
 }

@@ -5,64 +5,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer/address"
 )
-
-// Hook is a door for a system that has a URL called in place of sending an email. Its calls come to
-// POST /hooks/ and its name.
-type Hook interface {
-	// Name is also the hook's door in metrics, and its caller in logs and rules.
-	Name() string
-	// Genuine reports whether a call is from the system.
-	Genuine(header func(name string) string, body []byte, now time.Time) bool
-	// Read returns the emails that a call asks for, all or none of which are charged. The call arrived when it
-	// began. A system that tries again, with the same body, waits until a time: by then the emails have to be on
-	// their way. Zero is for one that calls once. An error is for the log and the system, and holds no address.
-	Read(body []byte, identity address.Identity, began time.Time) (emails []delivery.Send, by time.Time, err error)
-	// Answer makes the answer to a call: of 200 if the emails were sent or may have been, or another HTTP
-	// status and words for the visitor.
-	Answer(status int, words string) (code int, contentType string, body []byte)
-}
 
 // accepted is the answer to an email that was sent. Others have words for the visitor.
 var accepted = idempotency.Answer{Status: fiber.StatusOK}
 
-// identifyHook notes which hook a genuine call is for. It comes before the requests without a key are
+// identifyHook notes whether a request is a genuine call of a hook. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
 func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
 	for _, hook := range s.with.Hooks {
-		if c.Path() == hookPath(hook) && hook.Genuine(func(name string) string { return c.Get(name) }, c.Request().Body(), time.UnixMilli(s.with.Now())) {
+		if c.Path() != hookPath(hook) {
+			continue
+		}
+		r.hook, r.call = hook, &hooks.Call{
+			Header: func(name string) string { return c.Get(name) }, Body: c.Request().Body(),
+			Now: time.UnixMilli(s.with.Now()), Began: r.began, Identity: s.with.Identity,
+		}
+		if r.origin = s.prove(hook, r.call); r.origin == nil {
 			r.shown = systems
 		}
 	}
 }
 
-func hookPath(hook Hook) string { return "/hooks/" + hook.Name() }
+// prove asks a hook whether a call is genuine. Anyone can make it check a signature, so few are checked at a time.
+func (s *Server) prove(hook hooks.Hook, call *hooks.Call) error {
+	select {
+	case s.checks <- struct{}{}:
+	case <-time.After(checkPatience):
+		return hooks.ErrLater
+	}
+	defer func() { <-s.checks }()
+	return hook.Genuine(call)
+}
 
-// answerHook handles the calls of a hook.
-func (s *Server) answerHook(hook Hook) fiber.Handler {
+// checksAtOnce leave time of the processors to sends. A call that waits for its check longer than checkPatience is
+// to be repeated.
+func checksAtOnce() int { return 2 * runtime.GOMAXPROCS(0) }
+
+const checkPatience = time.Second
+
+func hookPath(hook hooks.Hook) string { return "/hooks/" + hook.Name() }
+
+// takeHook handles the calls of a hook.
+func (s *Server) takeHook(hook hooks.Hook) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
-		if r.shown != systems {
-			return &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
+		var err error
+		switch {
+		case errors.Is(r.origin, hooks.ErrLater):
+			err = repeat(r.origin)
+		case r.shown != systems:
+			err = &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
+		default:
+			r.key, r.door = hook.Name(), hook.Name()
 		}
-		r.key, r.door = hook.Name(), hook.Name()
-		result := s.call(r, hook)
-		code, contentType, body := hook.Answer(result.Status, string(result.Body))
-		c.Status(code)
-		return respondRaw(c, contentType, body)
+		switch hook := hook.(type) {
+		case hooks.Sender:
+			if err != nil {
+				return err
+			}
+			result := s.call(r, hook)
+			code, contentType, body := hook.Answer(result.Status, string(result.Body))
+			c.Status(code)
+			return respondRaw(c, contentType, body)
+		case hooks.Reporter:
+			if err == nil {
+				err = s.takeReport(r, hook)
+			}
+			return answerReport(r, hook, err)
+		}
+		return nil
 	}
 }
 
 // call sends the emails of a call: it charges all or none, and then sends them in order up to the first that
 // fails. Those after it are refunded.
-func (s *Server) call(r *request, hook Hook) idempotency.Answer {
+func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 	emails, err := s.readCall(r, hook)
 	if err != nil {
 		return s.told(r, err)
@@ -110,11 +136,11 @@ func (s *Server) call(r *request, hook Hook) idempotency.Answer {
 const relayAnswer = time.Second
 
 // readCall reads the emails of a call, adds what a hook does not know, and checks them.
-func (s *Server) readCall(r *request, hook Hook) (emails []delivery.Send, err error) {
+func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send, err error) {
 	if err := checkEncoding(r.c); err != nil {
 		return nil, err
 	}
-	emails, by, err := hook.Read(r.c.Request().Body(), s.with.Identity, r.began)
+	emails, by, err := hook.Emails(r.call)
 	if err != nil {
 		return nil, &problem{kind: invalid, detail: err.Error(), cause: err}
 	}

@@ -30,7 +30,7 @@ func hooksOn(t testing.TB) func(*api.Options) {
 	from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t)
 	templates := must.Get(message.LoadTemplates(nil, "en", "supabase", "logto"))(t)
 	return func(o *api.Options) {
-		o.Hooks = []api.Hook{hooks.NewSupabase(secrets, "https://project.supabase.example/auth/v1"), hooks.NewLogto(logtoHeader, "https://app.example")}
+		o.Hooks = []hooks.Hook{hooks.NewSupabase(secrets, "https://project.supabase.example/auth/v1"), hooks.NewLogto(logtoHeader, "https://app.example")}
 		o.Live.Composer = must.Get(message.NewComposer(from, templates))(t)
 	}
 }

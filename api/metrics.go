@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
@@ -89,11 +90,6 @@ func newMetrics(o Options, connections func() int) *metrics {
 	}
 	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"})
-	for _, hook := range o.BounceHooks {
-		for _, kind := range bounce.Kinds {
-			m.bounces.WithLabelValues(hook.Name, string(kind), string(bounce.Applied))
-		}
-	}
 	for _, r := range suppression.Reasons {
 		m.suppressed.WithLabelValues(string(r))
 		with.NewGaugeFunc(prometheus.GaugeOpts{
@@ -107,7 +103,13 @@ func newMetrics(o Options, connections func() int) *metrics {
 	o.Metrics.MustRegister(relayGauges(o.RelayStats))
 	m.fromZero(httpDoor)
 	for _, hook := range o.Hooks {
-		m.fromZero(hook.Name())
+		if _, sends := hook.(hooks.Sender); sends {
+			m.fromZero(hook.Name())
+			continue
+		}
+		for _, kind := range bounce.Kinds {
+			m.bounces.WithLabelValues(hook.Name(), string(kind), string(bounce.Applied))
+		}
 	}
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
@@ -50,11 +51,10 @@ type Options struct {
 	// bound.
 	Countdowns *throttle.Limiter
 
-	// Hooks are further doors, with names that no API key has. It may be empty.
-	Hooks []Hook
-	// BounceHooks take what email providers report, for Bounces, with names that no API key has. It may be empty.
-	BounceHooks []*bounce.Hook
-	Bounces     *bounce.Receiver
+	// Hooks take the calls of other systems, and have names that no API key has. It may be empty. Bounces applies
+	// what they report.
+	Hooks   []hooks.Hook
+	Bounces *bounce.Receiver
 
 	// TryRules reads the rules that a reload would put in force, over records of their own that are empty and go by
 	// a clock. The caller calls done.

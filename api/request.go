@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/front"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/share"
 	"github.com/mailgate/mailgate/internal/trace"
@@ -30,10 +31,11 @@ type request struct {
 
 	shown     access // what the key that came with the request opens
 	shownName string
-	// unverified says why it is not known yet whether the call of an email provider is genuine.
-	unverified error
-	key        string // the name of the key that opened the route, empty if it needs none
-	door       string // in metrics
+	hook      hooks.Hook  // that the path is of
+	call      *hooks.Call // of the hook
+	origin    error       // why it is not a genuine one
+	key       string      // the name of the key that opened the route, empty if it needs none
+	door      string      // in metrics
 
 	keyless bool       // it holds a part of Server.keyless
 	held    share.Held // of its caller

@@ -16,10 +16,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Post("/actions/:action/release", handler(s, s.releaseAction, backEnd, readAction)).Name("action-release")
 
 	for _, hook := range s.with.Hooks {
-		app.Post(hookPath(hook), s.answerHook(hook)).Name("hook-" + hook.Name())
-	}
-	for _, hook := range s.with.BounceHooks {
-		app.Post("/hooks/"+hook.Name, s.takeBounces(hook)).Name("hook-" + hook.Name)
+		app.Post(hookPath(hook), s.takeHook(hook)).Name("hook-" + hook.Name())
 	}
 
 	app.Get("/admin/mailboxes/:email", handler(s, s.inspectMailbox, inspections, operator, s.readMailbox)).Name("admin-mailbox")

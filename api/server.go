@@ -57,7 +57,8 @@ type Server struct {
 
 	challenges *challenge.Issuer
 
-	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
+	checks         chan struct{} // of calls of hooks, that are in progress
+	warnedOfInside atomic.Bool   // that a visitor's address is one inside a network
 
 	// alive ends when Shutdown has run out of time; open, which fallbacks have, when it begins to
 	// drain.
@@ -72,8 +73,9 @@ const opsConnections = 128
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.APIKeys, o.Hooks, o.BounceHooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
+		with: o, began: o.Now(), callers: newCallers(o.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
+		checks:       make(chan struct{}, checksAtOnce()),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
@@ -126,9 +128,9 @@ func (s *Server) useSecret() (err error) {
 
 func (s *Server) newEndpoints() {
 	s.main = s.newEndpoint(s.with.MaxConnections)
-	s.main.Hooks = len(s.with.Hooks) > 0
-	for _, hook := range s.with.BounceHooks {
-		s.main.Large = append(s.main.Large, "/hooks/"+hook.Name)
+	s.main.Bodies = map[string]int{}
+	for _, hook := range s.with.Hooks {
+		s.main.Bodies[hookPath(hook)] = hook.MaxBody()
 	}
 	app := s.main.App
 	app.Use("/countdown", cors)

@@ -6,9 +6,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/share"
-	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
 // keylessShare returns how many requests without a valid key may be in progress; 0 is no bound. A browser
@@ -27,7 +27,6 @@ func (s *Server) share(c *fiber.Ctx) error {
 	r := requestOf(c)
 	s.identify(c, r)
 	s.identifyHook(c, r)
-	s.identifyBounces(c, r)
 	if r.shown == open && !s.takeKeyless(r) {
 		r.route, r.unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
@@ -54,16 +53,13 @@ func tooManyWithoutKey() *problem {
 func RequestsPerKey(connections int) int { return max(1, connections/4, min(connections/2, 256)) }
 
 // newCallers makes one for each name of an application's keys, and for each hook.
-func newCallers(keys apikey.Keys, hooks []Hook, bounces []*bounce.Hook, most int) map[string]*share.Caller {
+func newCallers(keys apikey.Keys, on []hooks.Hook, most int) map[string]*share.Caller {
 	all := map[string]*share.Caller{}
 	for _, name := range keys.Names() {
 		all[name] = share.NewCaller(most)
 	}
-	for _, hook := range hooks {
+	for _, hook := range on {
 		all[hook.Name()] = share.NewCaller(most)
-	}
-	for _, hook := range bounces {
-		all[hook.Name] = share.NewCaller(most)
 	}
 	return all
 }
@@ -94,7 +90,7 @@ func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
 // tooMany refuses a request of a caller. A send that is refused here does not come to where the
 // others are counted.
 func (s *Server) tooMany(c *fiber.Ctx, r *request) error {
-	if c.Route().Path == "/send-code" || r.door != httpDoor {
+	if _, reports := r.hook.(hooks.Reporter); c.Route().Path == "/send-code" || r.hook != nil && !reports {
 		s.metrics.sent(r, string(delivery.Busy))
 	}
 	return &problem{kind: busy, retryAfter: soon,

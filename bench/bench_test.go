@@ -82,7 +82,7 @@ func TestInCalls_TwoRounds_EachNumberOnce(t *testing.T) {
 // All programs start and answer as the comparisons insist that they do.
 func TestRun_OneShortRound_EveryProgramAnswers(t *testing.T) {
 	*rounds, *length, many = 1, 50*time.Millisecond, 5_000
-	if err := run(t.Context(), []string{"refused", "admitted", "smtp", "redis", "start", "million", "suppressed", "lists", "traced", "cluster"}); err != nil && err.Error() != errMissed.Error() {
+	if err := run(t.Context(), []string{"refused", "admitted", "forged", "smtp", "redis", "start", "million", "suppressed", "lists", "traced", "cluster"}); err != nil && err.Error() != errMissed.Error() {
 		t.Fatal(err)
 	}
 }

@@ -2,7 +2,7 @@
 // limiters beside other libraries, and prints one table.
 //
 //	go run .                    all of it, a few minutes
-//	go run . refused admitted   some of it: refused, admitted, steady, smtp, redis, start, million, suppressed, lists, traced, cluster, local, attack
+//	go run . refused admitted   some of it: refused, admitted, steady, forged, smtp, redis, start, million, suppressed, lists, traced, cluster, local, attack
 //
 // Both sides of a row alternate in short rounds, A B A B …, in one run on one machine. A row shows
 // the lowest, the median and the highest ratio of neighbouring rounds. The load comes from this
@@ -33,6 +33,7 @@ var comparisons = []comparison{
 	{"refused", refusedSends},
 	{"admitted", admittedSends},
 	{"steady", steadily},
+	{"forged", forgedCalls},
 	{"smtp", submissions},
 	{"redis", decisionsOnRedis},
 	{"start", starts},

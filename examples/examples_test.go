@@ -132,7 +132,7 @@ func TestLogto_Connector_SentAndRefused(t *testing.T) {
 	s := apitest.Start(func(_ *apitest.Server, o *api.Options) {
 		from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t)
 		o.Live.Composer = must.Get(message.NewComposer(from, must.Get(message.LoadTemplates(nil, "en", "logto"))(t)))(t)
-		o.Hooks = []api.Hook{hooks.NewLogto(authorization, "")}
+		o.Hooks = []hooks.Hook{hooks.NewLogto(authorization, "")}
 	})
 	t.Cleanup(func() { s.Close() })
 	run(t, filepath.Join(root, "examples/logto"), "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")

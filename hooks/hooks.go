@@ -1,58 +1,97 @@
-// Package hooks reads the calls of auth systems that have a URL called in place of sending an email: the
-// Send Email Hook of Supabase Auth and the HTTP email connector of Logto.
+// Package hooks reads the calls of other systems: of auth systems that have a URL called in place of sending
+// an email, and of email providers that report bounces and complaints. A file has one system.
 //
-// A hook says whether a call is genuine, which emails it asks for, and what to answer in that system's
-// terms. Package api, whose listener brings the calls, has package delivery send them as for
-// POST /send-code. A call chooses no file of a template and no header, and of the
-// hosts in an email only that of redirect_to, in templates of the operator's own that show it.
+// A hook says whether a call is genuine, what it asks for or reports, and what to answer in that system's
+// terms. Package api, whose listener brings the calls, has package delivery send the emails as for
+// POST /send-code, and package bounce apply the events. A call chooses no file of a template and no header, and
+// of the hosts in an email only that of redirect_to, in templates of the operator's own that show it.
 package hooks
 
 import (
-	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
-	"fmt"
-	"net/netip"
-	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"time"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
-// email begins an email to an address in a field, requested by the visitor at ip. An error holds no value.
-func email(identity address.Identity, field, to, ip string) (delivery.Send, error) {
-	parsed, err := address.Parse(to, identity)
-	if err != nil {
-		return delivery.Send{}, fmt.Errorf("%s: %w", field, err)
-	}
-	client, _ := netip.ParseAddr(ip) // an unknown visitor is not counted
-	return delivery.Send{Traits: rules.Send{Client: client}, Mail: message.Request{To: parsed}}, nil
+// Hook takes the calls of one system, which come to POST /hooks/ and its name.
+type Hook interface {
+	// Name is also the hook's door in metrics, and its caller in logs and rules.
+	Name() string
+	// MaxBody is how many bytes a call may have.
+	MaxBody() int
+	// Genuine returns nil for a call from the system, and otherwise ErrForged or ErrLater. It waits for nothing, and
+	// leaves in the Call what it has read.
+	Genuine(*Call) error
 }
 
-// read reads a call. Unknown members are ignored, since a system adds them with time. An error says where the
-// call is wrong, and holds no value.
-func read(body []byte, into any) error {
-	err := json.Unmarshal(body, into)
-	if err == nil {
+// Sender is the hook of an auth system.
+type Sender interface {
+	Hook
+	// Emails returns the emails that a genuine call asks for, all or none of which are charged. A system that tries
+	// again, with the same body, waits until a time: by then the emails have to be on their way. Zero is for one that
+	// calls once. An error is for the log and the system, and holds no address.
+	Emails(*Call) (emails []delivery.Send, by time.Time, err error)
+	// Answer makes the answer to a call: of 200 if the emails were sent or may have been, or another HTTP
+	// status and words for the visitor.
+	Answer(status int, words string) (code int, contentType string, body []byte)
+}
+
+// Reporter is the hook of an email provider.
+type Reporter interface {
+	Hook
+	// Events returns the events of a genuine call, and answers a provider that asks whether the hook is wanted. The
+	// only error is ErrLater.
+	Events(context.Context, *Call) ([]bounce.Event, error)
+	// Status returns the status by which the provider does what another one asks for: not to repeat a call that
+	// is not genuine after 401, and to repeat one after 503.
+	Status(status int) int
+}
+
+// Call is one call of a system.
+type Call struct {
+	Header func(name string) string
+	Body   []byte
+	// Now is when it arrived, and Began the same by the clock of deadlines.
+	Now, Began time.Time
+	Identity   address.Identity
+
+	parsed any // by Genuine, for the reading
+}
+
+var (
+	// ErrForged means that a call is not from the system.
+	ErrForged = errors.New("the call is not from the system")
+	// ErrLater means that a call is to be repeated, as the system has not answered a question about it.
+	ErrLater = errors.New("the call is to be repeated")
+)
+
+// genuineIf returns ErrForged where a call is not genuine.
+func genuineIf(ok bool) error {
+	if ok {
 		return nil
 	}
-	place := "the end"
-	if e, ok := errors.AsType[*json.SemanticError](err); ok { // of a member that is known, or of the whole
-		place = cmp.Or(string(e.JSONPointer), "the start")
-	} else if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok { // of any, whose name may be a value
-		place = fmt.Sprintf("byte %d", e.ByteOffset)
+	return ErrForged
+}
+
+// Names lists the names of hooks.
+func Names[H Hook](all []H) (names []string) {
+	for _, hook := range all {
+		names = append(names, hook.Name())
 	}
-	return errors.New("the call is not the JSON that this hook takes: see " + place)
+	return names
 }
 
-// unknownKind refuses a kind of email for which there is no template. The kind is quoted and cut.
-func unknownKind(field, kind string) error {
-	return fmt.Errorf("%s: no email of the kind %.64q is known", field, kind)
+// authorized proves the origin by a header Authorization, in a time that says nothing about it.
+func authorized(want string) func(*Call) error {
+	wanted := sha256.Sum256([]byte(want))
+	return func(c *Call) error {
+		shown := sha256.Sum256([]byte(c.Header("Authorization")))
+		return genuineIf(hmac.Equal(shown[:], wanted[:]))
+	}
 }
-
-// NotOfURL reports whether a character cannot be in a URL, so that an email program may end a link at it.
-func NotOfURL(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }

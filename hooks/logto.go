@@ -1,32 +1,34 @@
 package hooks
 
 import (
-	"crypto/hmac"
 	"errors"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/delivery"
-	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // Logto is the hook of Logto's HTTP email connector.
-type Logto struct{ authorization, origin string }
+type Logto struct {
+	genuine func(*Call) error
+	origin  string
+}
 
 // NewLogto makes the hook. Its calls have this Authorization, and invitations lead to this site only; without
 // one they are refused.
 func NewLogto(authorization, site string) *Logto {
-	return &Logto{strings.TrimSpace(authorization), origin(site)}
+	return &Logto{authorized(strings.TrimSpace(authorization)), origin(site)}
 }
 
 // Name returns "logto".
 func (*Logto) Name() string { return "logto" }
 
+// MaxBody is 64 KiB.
+func (*Logto) MaxBody() int { return maxSenderBody }
+
 // Genuine checks the Authorization, which Logto sends as it was entered there.
-func (l *Logto) Genuine(header func(name string) string, _ []byte, _ time.Time) bool {
-	return hmac.Equal([]byte(header("Authorization")), []byte(l.authorization))
-}
+func (l *Logto) Genuine(c *Call) error { return l.genuine(c) }
 
 const invitation = "logto-organization-invitation"
 
@@ -37,8 +39,8 @@ var logtoTemplates = map[string]string{
 	"BindNewIdentifier": "logto-bind-new-identifier", "MfaVerification": "logto-mfa-verification", "BindMfa": "logto-bind-mfa",
 }
 
-// Read returns the email of a call. Logto calls once.
-func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (emails []delivery.Send, by time.Time, err error) {
+// Emails returns the email of a call. Logto calls once.
+func (l *Logto) Emails(c *Call) (emails []delivery.Send, by time.Time, err error) {
 	var call struct {
 		To      string `json:"to"`
 		Type    string `json:"type"`
@@ -49,14 +51,14 @@ func (l *Logto) Read(body []byte, identity address.Identity, _ time.Time) (email
 			Locale string `json:"locale"`
 		} `json:"payload"`
 	}
-	if err := read(body, &call); err != nil {
+	if err := read(c.Body, &call); err != nil {
 		return nil, by, err
 	}
 	template, known := logtoTemplates[call.Type]
 	if !known {
 		return nil, by, unknownKind("type", call.Type)
 	}
-	one, err := email(identity, "to", call.To, call.IP)
+	one, err := email(c.Identity, "to", call.To, call.IP)
 	if err != nil {
 		return nil, by, err
 	}

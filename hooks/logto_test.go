@@ -4,10 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/mailer/address"
 )
 
 const authorization = "Bearer of-the-connector-1"
@@ -15,7 +13,7 @@ const authorization = "Bearer of-the-connector-1"
 func TestLogto_Genuine_WholeAuthorization(t *testing.T) {
 	hook := hooks.NewLogto(" "+authorization+"\n", "") // blanks at an end do not arrive in a header
 	for text, want := range map[string]bool{authorization: true, "": false, "of-the-connector-1": false, authorization + " ": false, strings.ToLower(authorization): false} {
-		if got := hook.Genuine(headers("Authorization", text), nil, time.Time{}); got != want {
+		if got := genuine(t, hook, headers("Authorization", text), ""); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
 	}
@@ -27,7 +25,7 @@ func TestLogto_EachType_TemplateLocaleAndCode(t *testing.T) {
 		"SignIn": "sign-in", "Register": "register", "ForgotPassword": "forgot-password", "Generic": "generic", "Test": "generic",
 		"UserPermissionValidation": "user-permission-validation", "BindNewIdentifier": "bind-new-identifier", "MfaVerification": "mfa-verification", "BindMfa": "bind-mfa",
 	} {
-		emails, by, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"`+kind+`","payload":{"code":"123456","locale":"zh-CN","link":"https://evil.example"},"ip":"203.0.113.7","more":{}}`), address.Identity{}, signedAt)
+		emails, by, err := hook.Emails(&hooks.Call{Body: []byte(`{"to":"foo@logto.example","type":"` + kind + `","payload":{"code":"123456","locale":"zh-CN","link":"https://evil.example"},"ip":"203.0.113.7","more":{}}`), Began: signedAt})
 		if got := mails(emails); err != nil || !by.IsZero() || !reflect.DeepEqual(got, []mail{{"foo@logto.example", "logto-" + template, "123456", ""}}) {
 			t.Errorf("%s: %v, %v, %v", kind, err, by, got)
 			continue
@@ -36,7 +34,7 @@ func TestLogto_EachType_TemplateLocaleAndCode(t *testing.T) {
 			t.Errorf("%s: %+v", kind, one)
 		}
 	}
-	emails, _, err := hook.Read([]byte(`{"to":"foo@logto.example","type":"OrganizationInvitation","payload":{"link":"https://app.example/join?id=1"}}`), address.Identity{}, signedAt)
+	emails, _, err := hook.Emails(&hooks.Call{Body: []byte(`{"to":"foo@logto.example","type":"OrganizationInvitation","payload":{"link":"https://app.example/join?id=1"}}`), Began: signedAt})
 	if got := mails(emails); err != nil || !emails[0].Linked || !reflect.DeepEqual(got, []mail{{"foo@logto.example", "logto-organization-invitation", "", "https://app.example/join?id=1"}}) {
 		t.Errorf("an invitation: %v, %v", err, got)
 	}
@@ -66,12 +64,12 @@ func TestLogto_BadCall_SaysWhat(t *testing.T) {
 		invite("https://app.example/#、https://evil.example/"):  "payload.link has a character",
 		invite(""): "payload.link does not lead to",
 	} {
-		_, _, err := hooks.NewLogto(authorization, "https://app.example").Read([]byte(body), address.Identity{}, signedAt)
+		_, _, err := hooks.NewLogto(authorization, "https://app.example").Emails(&hooks.Call{Body: []byte(body), Began: signedAt})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "foo") {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}
-	if _, _, err := hooks.NewLogto(authorization, "").Read([]byte(invite("https://app.example/join")), address.Identity{}, signedAt); err == nil {
+	if _, _, err := hooks.NewLogto(authorization, "").Emails(&hooks.Call{Body: []byte(invite("https://app.example/join")), Began: signedAt}); err == nil {
 		t.Error("an invitation without a configured site is accepted")
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/webhook"
 	"github.com/mailgate/mailgate/internal/wire"
-	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // Secrets sign the calls of Supabase Auth. Any of them is accepted, so that one can be replaced while calls
@@ -50,9 +49,12 @@ func NewSupabase(secrets Secrets, site string) *Supabase {
 // Name returns "supabase".
 func (*Supabase) Name() string { return "supabase" }
 
+// MaxBody is 64 KiB.
+func (*Supabase) MaxBody() int { return maxSenderBody }
+
 // Genuine checks the signature of Standard Webhooks.
-func (s *Supabase) Genuine(header func(name string) string, body []byte, now time.Time) bool {
-	return webhook.Genuine(s.secrets, header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"), body, now)
+func (s *Supabase) Genuine(c *Call) error {
+	return genuineIf(webhook.Genuine(s.secrets, c.Header("webhook-id"), c.Header("webhook-timestamp"), c.Header("webhook-signature"), c.Body, c.Now))
 }
 
 // supabaseCall is the part of a call that is used.
@@ -90,13 +92,14 @@ const (
 	secondTry = 2500 * time.Millisecond // has come by then; a time further back is that of another clock
 )
 
-// Read returns the emails of a call, two for a change of address that both have to confirm. There the token
+// Emails returns those of a call, two for a change of address that both have to confirm. There the token
 // for one address comes with the hash for the other, and the new one, which may not exist, is first.
-func (s *Supabase) Read(body []byte, identity address.Identity, began time.Time) (emails []delivery.Send, by time.Time, err error) {
+func (s *Supabase) Emails(c *Call) (emails []delivery.Send, by time.Time, err error) {
 	var call supabaseCall
-	if err := read(body, &call); err != nil {
+	if err := read(c.Body, &call); err != nil {
 		return nil, by, err
 	}
+	began := c.Began
 	if first := call.Metadata.Time; first.Before(began) && first.After(began.Add(-secondTry)) {
 		began = first
 	}
@@ -117,7 +120,7 @@ func (s *Supabase) Read(body []byte, identity address.Identity, began time.Time)
 		parts = []part{next}
 	}
 	for _, p := range parts {
-		one, err := email(identity, p.field, p.to, call.Metadata.IP)
+		one, err := email(c.Identity, p.field, p.to, call.Metadata.IP)
 		if err == nil && p.token == "" { // one would be issued that Supabase does not know
 			err = errors.New("email_data has no token for " + p.field)
 		}

@@ -18,12 +18,10 @@ const (
 	headerSize = 8 << 10 // bytes of a request's line and header
 	// BodyLimit is how many bytes the body of a request may have.
 	BodyLimit = 16 << 10
-	// HookBodyLimit is how many the body of one below /hooks/ may have, where there are hooks.
-	HookBodyLimit = 64 << 10
-	// LargeBodyLimit is how many the body of one to Endpoint.Large may have: email providers report events in
-	// batches. Anyone can send such bodies, so they may be largeBodies at once and as many more in readTimeout.
-	LargeBodyLimit = 1 << 20
-	largeBodies    = 16
+	// Anyone can send bodies that are longer than largeBody, so they may be largeBodies at once and as many more in
+	// readTimeout.
+	largeBody   = 64 << 10
+	largeBodies = 16
 	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
 	// of an answer. A kept connection may be silent for idleTimeout.
 	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
@@ -32,8 +30,7 @@ const (
 // Endpoint answers at one listener.
 type Endpoint struct {
 	App    *fiber.App
-	Hooks  bool     // there are routes below /hooks/
-	Large  []string // paths of those that take batches
+	Bodies map[string]int // how many bytes the body of a request may have, for each path where it is not BodyLimit
 	large  *rate.Limiter
 	most   int
 	log    *slog.Logger

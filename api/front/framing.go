@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -113,8 +114,8 @@ func hasUser(url []byte) bool {
 // refused by its length before the body is sent.
 func (e *Endpoint) boundBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	most := e.bodyLimit(header)
-	if length := header.ContentLength(); most == LargeBodyLimit && (length < 0 || length > HookBodyLimit) && !e.large.Allow() {
-		most = HookBodyLimit
+	if length := header.ContentLength(); most > largeBody && (length < 0 || length > largeBody) && !e.large.Allow() {
+		most = largeBody
 	}
 	if header.ContentLength() > most {
 		header.Del("Expect")
@@ -124,13 +125,7 @@ func (e *Endpoint) boundBody(header *fasthttp.RequestHeader) fasthttp.RequestCon
 
 func (e *Endpoint) bodyLimit(header *fasthttp.RequestHeader) int {
 	path, _, _ := bytes.Cut(header.RequestURI(), []byte{'?'})
-	if slices.Contains(e.Large, string(path)) {
-		return LargeBodyLimit
-	}
-	if e.Hooks && bytes.HasPrefix(header.RequestURI(), []byte("/hooks/")) {
-		return HookBodyLimit
-	}
-	return BodyLimit
+	return cmp.Or(e.Bodies[string(path)], BodyLimit)
 }
 
 // unread answers a request that is incomplete or not HTTP. It does not show the library's error,

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/boundedfile"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -64,10 +65,7 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 
 // writeHooks prints the hooks that are on, and what to enter in their systems.
 func writeHooks(to *strings.Builder, c *config.Config) {
-	names := c.Hooks()
-	for _, hook := range c.BounceHooks() {
-		names = append(names, hook.Name)
-	}
+	names := hooks.Names(c.Hooks())
 	if len(names) == 0 {
 		return
 	}
@@ -205,7 +203,7 @@ func privateFiles(c *config.Config, file rulefile.File) (all []string) {
 
 // ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
-	known := slices.Concat(c.APIKeys.Names(), c.Hooks())
+	known := slices.Concat(c.APIKeys.Names(), hooks.Names(c.Senders()))
 	if c.APIKeys.IsZero() {
 		known = append(known, rules.Caller(""))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
@@ -122,9 +123,9 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
 	if !c.Given("listen") && at.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
-	hooks := ""
-	for _, name := range c.Hooks() {
-		hooks += fmt.Sprintf("\n  Hook        http://%s/hooks/%s", at, name)
+	calls := ""
+	for _, name := range hooks.Names(c.Hooks()) {
+		calls += fmt.Sprintf("\n  Hook        http://%s/hooks/%s", at, name)
 	}
 	fmt.Fprintf(to.out, `
   mailgate dev
@@ -149,7 +150,7 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
   Ctrl-C stops it and discards all records.
 
 `, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
-		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders(), hooks)
+		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders(), calls)
 }
 
 // requestLines is the handler of the log, which also prints a line for each send and check.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -27,7 +28,7 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 			return nil, c.Complain(setting, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := message.LoadTemplates(own, c.Locale, c.Hooks()...)
+	templates, err := message.LoadTemplates(own, c.Locale, hooks.Names(c.Senders())...)
 	if err != nil {
 		return nil, c.Complain(setting, err.Error())
 	}
@@ -45,7 +46,7 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 
 // newRelays prepares the connections to the relays; the first email dials. They are greeted by
 // the sender's domain: the name of a machine is often one that no relay can look up.
-func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
+func newRelays(c *config.Config, log *slog.Logger, notes relay.Hooks) (*relay.Relays, error) {
 	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
 	relays, err := relay.New(c.SMTPURL, relay.Options{
 		MaxConns: c.SMTPMaxConns,
@@ -53,7 +54,7 @@ func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Re
 		HELO:     domain,
 		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: c.SMTPQueue},
 		Logger:   log,
-		Hooks:    hooks,
+		Hooks:    notes,
 	})
 	if err != nil {
 		return nil, c.Complain("smtp-url", err.Error())

@@ -60,7 +60,7 @@ func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutp
 		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies,
 		MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay, SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
 		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now, Ops: c.OpsListen != "",
-		Log: p.log, Audit: newAudit(c, out), AuditReady: out.flush, Metrics: p.metrics, Fallback: fallback, Local: fallback != nil, Hooks: newHooks(c), BounceHooks: newBounceHooks(c),
+		Log: p.log, Audit: newAudit(c, out), AuditReady: out.flush, Metrics: p.metrics, Fallback: fallback, Local: fallback != nil, Hooks: c.Hooks(),
 	}
 	p.metrics.MustRegister(out.dropped)
 	if err := p.open(ctx, &o); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/boundedfile"
 	"github.com/mailgate/mailgate/mailer/proof"
 )
@@ -63,11 +64,7 @@ func writeSecret(path, secret string) error {
 
 // newProofs makes the proofs of emails, under this secret and the former ones.
 func newProofs(c *config.Config, current []byte) (*proof.Proofs, error) {
-	var providers []string
-	for _, hook := range c.BounceHooks() {
-		providers = append(providers, hook.Name)
-	}
-	all, err := proof.New(providers, current, c.Former()...)
+	all, err := proof.New(hooks.Names(c.Reporters()), current, c.Former()...)
 	if err != nil {
 		return nil, c.Complain("secret", err.Error())
 	}

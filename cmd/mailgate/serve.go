@@ -14,6 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/hooks"
 )
 
 type serveCommand struct{}
@@ -173,7 +174,7 @@ func (p *program) announce(at listeners) {
 	if len(at.doors) > 0 {
 		serving = append(serving, "smtp_address", addresses(at.doors))
 	}
-	if on := c.Hooks(); len(on) > 0 {
+	if on := hooks.Names(c.Hooks()); len(on) > 0 {
 		serving = append(serving, "hooks", strings.Join(on, ", "))
 	}
 	if c.RedisURL != "" {

@@ -1,6 +1,5 @@
-// Package bounce takes what email providers report about the emails that they were given: it proves that a
-// call is the provider's, reads its events into one form, and suppresses the recipient of an email that
-// mailgate sent.
+// Package bounce applies what email providers report about the emails that they were given: it suppresses
+// the recipient of an email that mailgate sent. Package hooks reads the reports.
 package bounce
 
 import (
@@ -8,11 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"net/http"
-	"strings"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -56,50 +51,8 @@ const (
 	Unproven Outcome = "unproven" // is of no email that mailgate sent or of one of several recipients, or has the token of another event
 )
 
-// Hook takes the calls of one provider.
-type Hook struct {
-	Name    string
-	Refused int // the status that ends the provider's retries of a call that is not genuine
-	Later   int // the status that asks for a retry, if the provider gives up after a 503
-
-	Source
-}
-
-// ErrLater means that a call is to be repeated, as the provider has not answered a question about it.
-var ErrLater = errors.New("the call is to be repeated")
-
-// Source is a provider. The only error is ErrLater.
-type Source struct {
-	// Genuine reports whether a call is from the provider. It waits for nothing.
-	Genuine func(header func(string) string, body []byte, now time.Time) (bool, error)
-	// Read returns the events of a genuine call, and answers a provider that asks whether the hook is wanted.
-	Read func(ctx context.Context, body []byte) ([]Event, error)
-}
-
-// providers make a source of a setting.
-var providers = map[string]struct {
-	refused int
-	later   int
-	open    func(setting string, client *http.Client) (Source, error)
-}{
-	"ses":      {http.StatusUnauthorized, 0, openSES},
-	"sendgrid": {http.StatusUnauthorized, 0, openSendGrid},
-	"mailgun":  {http.StatusNotAcceptable, 0, openMailgun},
-	"postmark": {http.StatusForbidden, 0, openPostmark},
-	"resend":   {http.StatusUnauthorized, 0, openResend},
-	"brevo":    {http.StatusUnauthorized, http.StatusTooManyRequests, openBrevo},
-}
-
-// New makes the hook of a provider with its setting. SES uses the client, which is that of the system if nil.
-// Errors do not repeat the setting.
-func New(name, setting string, client *http.Client) (*Hook, error) {
-	p := providers[name]
-	s, err := p.open(setting, client)
-	if err != nil {
-		return nil, err
-	}
-	return &Hook{name, p.refused, p.later, s}, nil
-}
+// MaxAge is for how many milliseconds a provider may repeat an event under a token.
+const MaxAge = 3 * 24 * 60 * 60 * 1000
 
 // Receiver applies events. It needs all its fields.
 type Receiver struct {
@@ -116,7 +69,7 @@ type Receiver struct {
 func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, address.Address, error) {
 	if e.Token != "" {
 		sum := sha256.Sum256([]byte(e.Text))
-		first, err := r.note(ctx, "token "+e.Token, sum[:], 2*maxAge.Milliseconds())
+		first, err := r.note(ctx, "token "+e.Token, sum[:], 2*MaxAge)
 		if err != nil || first != nil && !bytes.Equal(first, sum[:]) {
 			return Unproven, address.Address{}, err
 		}
@@ -165,14 +118,4 @@ func (r *Receiver) note(ctx context.Context, name string, record []byte, life in
 		err = fmt.Errorf("recording a bounce: %w", err)
 	}
 	return before, err
-}
-
-// kindOf looks for the first words of an event in a table, for the most of them that are known.
-func kindOf(table map[string]Kind, words ...string) Kind {
-	for n := len(words); n > 0; n-- {
-		if kind, known := table[strings.Join(words[:n], " ")]; known {
-			return kind
-		}
-	}
-	return Other
 }

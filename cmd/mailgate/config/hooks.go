@@ -8,30 +8,56 @@ import (
 
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/secret"
-	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
-// Hooks lists the names of the hooks that are on.
-func (c *Config) Hooks() (names []string) {
-	if len(c.HookSupabase) > 0 {
-		names = append(names, "supabase")
+// Hooks makes the hooks that are on.
+func (c *Config) Hooks() (all []hooks.Hook) {
+	for _, hook := range c.Senders() {
+		all = append(all, hook)
 	}
-	if c.HookLogto != "" {
-		names = append(names, "logto")
+	for _, hook := range c.Reporters() {
+		all = append(all, hook)
 	}
-	return names
+	return all
 }
 
-// BounceHook is the hook of an email provider.
-type BounceHook struct{ Name, Setting string }
-
-// BounceHooks lists those that are on.
-func (c *Config) BounceHooks() []BounceHook {
-	all := []BounceHook{
-		{"ses", c.HookSES.String()}, {"sendgrid", string(c.HookSendGrid)}, {"mailgun", string(c.HookMailgun)},
-		{"postmark", string(c.HookPostmark)}, {"resend", string(c.HookResend)}, {"brevo", string(c.HookBrevo)},
+// Senders makes the hooks of auth systems that are on.
+func (c *Config) Senders() (all []hooks.Sender) {
+	if len(c.HookSupabase) > 0 {
+		all = append(all, hooks.NewSupabase(c.HookSupabase, c.HookSupabaseURL))
 	}
-	return slices.DeleteFunc(all, func(h BounceHook) bool { return h.Setting == "" })
+	if c.HookLogto != "" {
+		all = append(all, hooks.NewLogto(string(c.HookLogto), c.HookLogtoURL))
+	}
+	return all
+}
+
+// Reporters makes the hooks of email providers that are on.
+func (c *Config) Reporters() []hooks.Reporter {
+	all, _ := c.reporters()
+	return all
+}
+
+// reporters makes those whose settings are right, and returns the mistakes in the others.
+func (c *Config) reporters() (all []hooks.Reporter, wrong []rule) {
+	for _, one := range []struct {
+		name, setting string
+		make          func(string) (hooks.Reporter, error)
+	}{
+		{"ses", c.HookSES.String(), hooks.NewSES}, {"sendgrid", string(c.HookSendGrid), hooks.NewSendGrid}, {"mailgun", string(c.HookMailgun), hooks.NewMailgun},
+		{"postmark", string(c.HookPostmark), hooks.NewPostmark}, {"resend", string(c.HookResend), hooks.NewResend}, {"brevo", string(c.HookBrevo), hooks.NewBrevo},
+	} {
+		if one.setting == "" {
+			continue
+		}
+		hook, err := one.make(one.setting)
+		if err != nil {
+			wrong = append(wrong, rule{true, "hook-" + one.name, err.Error()})
+			continue
+		}
+		all = append(all, hook)
+	}
+	return all, wrong
 }
 
 // Former returns the secrets that were in use before.
@@ -54,17 +80,12 @@ func (c *Config) hookRules() []rule {
 			"must be the address of Supabase Auth, such as https://PROJECT.supabase.co/auth/v1: /verify is added, and blanks and quotes are percent-encoded"},
 		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without hook_logto; set that too, or leave this out"},
 	}
-	names := c.Hooks()
-	for _, hook := range c.BounceHooks() {
-		names = append(names, hook.Name)
-		if _, err := bounce.New(hook.Name, hook.Setting, nil); err != nil {
-			all = append(all, rule{true, "hook-" + hook.Name, err.Error()})
-		}
-	}
+	reporters, wrong := c.reporters()
+	all = append(all, wrong...)
 	short := slices.ContainsFunc(c.Former(), func(one []byte) bool { return len(one) < secret.MinLength })
 	all = append(all, rule{short, "former-secrets", "has one of fewer than 16 characters; write | between several"})
-	all = append(all, rule{c.HookUnproven && len(c.BounceHooks()) == 0, "hook-unproven", "has no effect without the hook of a provider; set one, or leave this out"})
-	for _, name := range names {
+	all = append(all, rule{c.HookUnproven && len(reporters)+len(wrong) == 0, "hook-unproven", "has no effect without the hook of a provider; set one, or leave this out"})
+	for _, name := range hooks.Names(c.Hooks()) {
 		all = append(all, rule{slices.Contains(c.APIKeys.Names(), name), "api-keys", "has a key named " + name + ", which is the name of a hook that is on; name the key otherwise"})
 	}
 	return all

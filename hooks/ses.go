@@ -1,4 +1,4 @@
-package bounce
+package hooks
 
 import (
 	"context"
@@ -22,6 +22,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
+
+	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
 // sns takes the notifications of SES, which Amazon SNS signs for any topic of any account.
@@ -47,22 +49,23 @@ var (
 	errCertificate = fmt.Errorf("%w: the certificate of Amazon SNS is not known yet", ErrLater)
 )
 
-// openSES takes the ARNs of topics.
-func openSES(setting string, client *http.Client) (Source, error) {
-	if client == nil {
-		client = &http.Client{}
+// NewSES takes the ARNs of topics.
+func NewSES(setting string) (Reporter, error) { return NewSESOver(http.DefaultTransport, setting) }
+
+// NewSESOver is NewSES, and fetches the certificates of Amazon SNS and confirms subscriptions over a transport.
+func NewSESOver(network http.RoundTripper, setting string) (Reporter, error) {
+	client := &http.Client{
+		Transport: network, Timeout: snsPatience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	own := *client
-	own.Timeout = snsPatience
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	s := &sns{client: &own, fetch: rate.NewLimiter(1, 4), certs: map[string]*x509.Certificate{}}
+	s := &sns{client: client, fetch: rate.NewLimiter(1, 4), certs: map[string]*x509.Certificate{}}
 	for one := range strings.SplitSeq(setting, ",") {
 		if one = strings.TrimSpace(one); !topicForm.MatchString(one) {
-			return Source{}, errors.New("must be ARNs of topics of Amazon SNS, such as arn:aws:sns:eu-west-1:123456789012:bounces")
+			return nil, errors.New("must be ARNs of topics of Amazon SNS, such as arn:aws:sns:eu-west-1:123456789012:bounces")
 		}
 		s.topics = append(s.topics, one)
 	}
-	return Source{s.genuine, s.read}, nil
+	return s, nil
 }
 
 // envelope is a message of Amazon SNS.
@@ -98,34 +101,39 @@ func (e *envelope) atSNS(text string) (*url.URL, bool) {
 	return u, u.Scheme == "https" && u.Host == "sns."+region[1]+".amazonaws.com" && u.User == nil && u.Fragment == ""
 }
 
-func (s *sns) genuine(_ func(string) string, body []byte, now time.Time) (bool, error) {
+func (*sns) Name() string          { return "ses" }
+func (*sns) MaxBody() int          { return maxReportBody }
+func (*sns) Status(status int) int { return status }
+
+func (s *sns) Genuine(c *Call) error {
 	var e envelope
-	if !unmarshal(body, &e) || !slices.Contains(s.topics, e.TopicArn) {
-		return false, nil
+	if !unmarshal(c.Body, &e) || !slices.Contains(s.topics, e.TopicArn) {
+		return ErrForged
 	}
+	c.parsed = &e
 	sent, _ := time.Parse(time.RFC3339, e.Timestamp)
 	at, ok := e.atSNS(e.SigningCertURL)
-	if !ok || now.Sub(sent).Abs() > maxAge || !certPath.MatchString(at.Path) || at.RawQuery != "" {
-		return false, nil
+	if !ok || c.Now.Sub(sent).Abs() > maxAge || !certPath.MatchString(at.Path) || at.RawQuery != "" {
+		return ErrForged
 	}
 	certificate, err := s.certificate(at.String())
 	if err != nil {
-		return false, err
+		return err
 	}
 	key, ok := certificate.PublicKey.(*rsa.PublicKey)
 	signature, _ := base64.StdEncoding.DecodeString(e.Signature)
-	if !ok || now.After(certificate.NotAfter) {
-		return false, nil
+	if !ok || c.Now.After(certificate.NotAfter) {
+		return ErrForged
 	}
 	switch e.SignatureVersion {
 	case "1":
 		sum := sha1.Sum(e.signed())
-		return rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], signature) == nil, nil
+		return genuineIf(rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], signature) == nil)
 	case "2":
 		sum := sha256.Sum256(e.signed())
-		return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], signature) == nil, nil
+		return genuineIf(rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], signature) == nil)
 	}
-	return false, nil
+	return ErrForged
 }
 
 // certificate returns one that is known, or has it fetched: the call is repeated soon.
@@ -173,7 +181,9 @@ func (s *sns) get(ctx context.Context, at string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, maxCertificate))
 }
 
-var sesKinds = map[string]Kind{"Bounce": Soft, "Bounce Permanent": Hard, "DeliveryDelay": Soft, "Complaint": Complaint, "Complaint not-spam": Other}
+var sesKinds = map[string]bounce.Kind{
+	"Bounce": bounce.Soft, "Bounce Permanent": bounce.Hard, "DeliveryDelay": bounce.Soft, "Complaint": bounce.Complaint, "Complaint not-spam": bounce.Other,
+}
 
 // notification is what SES publishes, as a notification or as an event of a configuration set. The recipients that it
 // names are from the report of a server, which can name any.
@@ -189,25 +199,24 @@ type notification struct {
 	Mail jsontext.Value `json:"mail"` // as it was sent, by the word of SES
 }
 
-// read returns the events of a notification, and confirms the subscription to a topic of the settings.
-func (s *sns) read(ctx context.Context, body []byte) ([]Event, error) {
-	var e envelope
-	_ = unmarshal(body, &e) // as when it was found genuine
+// Events returns that of a notification, and confirms the subscription to a topic of the settings.
+func (s *sns) Events(ctx context.Context, c *Call) ([]bounce.Event, error) {
+	e := c.parsed.(*envelope)
 	if e.Type == "SubscriptionConfirmation" {
-		return nil, s.confirm(ctx, &e)
+		return nil, s.confirm(ctx, e)
 	}
 	var n notification
 	if e.Type != "Notification" || !unmarshal([]byte(e.Message), &n) {
-		return []Event{{Kind: Other}}, nil
+		return []bounce.Event{{Kind: bounce.Other}}, nil
 	}
-	read := Event{Kind: kindOf(sesKinds, n.NotificationType+n.EventType, n.Bounce.Type+n.Complaint.Type), Text: string(n.Mail)}
+	read := bounce.Event{Kind: kindOf(sesKinds, n.NotificationType+n.EventType, n.Bounce.Type+n.Complaint.Type), Text: string(n.Mail)}
 	var mail struct {
 		Destination []string `json:"destination"`
 	}
 	if unmarshal(n.Mail, &mail) && len(mail.Destination) == 1 {
 		read.Address = bare(mail.Destination[0])
 	}
-	return []Event{read}, nil
+	return []bounce.Event{read}, nil
 }
 
 func (s *sns) confirm(ctx context.Context, e *envelope) error {

@@ -1,4 +1,4 @@
-package bounce_test
+package hooks_test
 
 import (
 	"bytes"
@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -42,10 +43,10 @@ const (
 
 // amazon signs as Amazon SNS does, and answers for its hosts.
 type amazon struct {
-	*bounce.Hook
-	t      *testing.T
-	key    *rsa.PrivateKey
-	client *http.Client // whose calls all come here
+	hooks.Reporter
+	t       *testing.T
+	key     *rsa.PrivateKey
+	network *http.Transport // whose calls all come here
 
 	mu    sync.Mutex
 	asked []string
@@ -54,7 +55,7 @@ type amazon struct {
 
 func newAmazon(t *testing.T) *amazon {
 	a := &amazon{t: t, key: must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour)}
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: signedAt.Add(-time.Hour), NotAfter: signedAt.Add(time.Hour)}
 	der := must.Get(x509.CreateCertificate(rand.Reader, form, form, &a.key.PublicKey, a.key))(t)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	a.files = map[string]func(http.ResponseWriter){certPath: func(w http.ResponseWriter) { w.Write(certificate) }, "/": func(http.ResponseWriter) {}}
@@ -77,13 +78,13 @@ func newAmazon(t *testing.T) *amazon {
 	t.Cleanup(server.Close)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority.PEM())
-	a.client = &http.Client{Transport: &http.Transport{
+	a.network = &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 		},
-	}}
-	a.Hook = must.Get(bounce.New("ses", topic+", arn:aws:sns:us-east-1:123456789012:other", a.client))(t)
+	}
+	a.Reporter = must.Get(hooks.NewSESOver(a.network, topic+", arn:aws:sns:us-east-1:123456789012:other"))(t)
 	return a
 }
 
@@ -126,14 +127,23 @@ func (a *amazon) message(version string, change func(map[string]string)) []byte 
 	return must.Get(json.Marshal(m))(a.t)
 }
 
+// genuineness tells whether a call is genuine, and why that is not known.
+func genuineness(h hooks.Reporter, body []byte, now time.Time) (bool, error) {
+	err := h.Genuine(&hooks.Call{Header: headers(), Body: body, Now: now})
+	if errors.Is(err, hooks.ErrForged) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // known lets the certificate be fetched.
 func (a *amazon) known() {
 	a.t.Helper()
-	if _, err := a.Genuine(headers(), a.message("2", nil), at); !errors.Is(err, bounce.ErrLater) {
+	if _, err := genuineness(a, a.message("2", nil), signedAt); !errors.Is(err, hooks.ErrLater) {
 		a.t.Fatalf("before the certificate is known: %v", err)
 	}
 	servertest.Eventually(a.t, "the certificate", func() bool {
-		ok, err := a.Genuine(headers(), a.message("2", nil), at)
+		ok, err := genuineness(a, a.message("2", nil), signedAt)
 		return ok && err == nil
 	})
 }
@@ -162,11 +172,11 @@ func TestSES_BothVersions_GenuineOnceFetched(t *testing.T) {
 		"no JSON":           {[]byte("x"), false},
 		"nothing":           {[]byte("{}"), false},
 	} {
-		if ok, err := a.Genuine(headers(), c.body, at); ok != c.want || err != nil {
+		if ok, err := genuineness(a, c.body, signedAt); ok != c.want || err != nil {
 			t.Errorf("%s: genuine is %t, %v", name, ok, err)
 		}
 	}
-	if ok, _ := a.Genuine(headers(), a.message("2", nil), at.Add(2*time.Hour)); ok {
+	if ok, _ := genuineness(a, a.message("2", nil), signedAt.Add(2*time.Hour)); ok {
 		t.Error("a certificate that has expired still counts")
 	}
 	if asked := a.requests(); !reflect.DeepEqual(asked, []string{"sns.eu-west-1.amazonaws.com" + certPath}) {
@@ -187,18 +197,18 @@ func TestSES_SignedByAmazon_Genuine(t *testing.T) {
 	t.Parallel()
 	a := newAmazon(t)
 	a.files["/SimpleNotificationService-56e67fcb41f6fec09b0196692625d385.pem"] = func(w http.ResponseWriter) { w.Write(amazonsCertificate) }
-	h := must.Get(bounce.New("ses", "arn:aws:sns:us-west-2:024726604032:AshtonTest", a.client))(t)
+	h := must.Get(hooks.NewSESOver(a.network, "arn:aws:sns:us-west-2:024726604032:AshtonTest"))(t)
 	then := time.Date(2023, 1, 17, 22, 33, 15, 0, time.UTC)
 	servertest.Eventually(t, "the notification", func() bool {
-		ok, err := h.Genuine(headers(), signedByAmazon, then)
+		ok, err := genuineness(h, signedByAmazon, then)
 		return ok && err == nil
 	})
 	for _, change := range [][2]string{{"bar", "baz"}, {"14.087Z", "14.088Z"}, {"2023301a", "2023301b"}} {
-		if ok, _ := h.Genuine(headers(), bytes.Replace(signedByAmazon, []byte(change[0]), []byte(change[1]), 1), then); ok {
+		if ok, _ := genuineness(h, bytes.Replace(signedByAmazon, []byte(change[0]), []byte(change[1]), 1), then); ok {
 			t.Errorf("%s in place of %s is as genuine", change[1], change[0])
 		}
 	}
-	if ok, _ := h.Genuine(headers(), signedByAmazon, time.Date(2023, 6, 4, 0, 0, 0, 0, time.UTC)); ok {
+	if ok, _ := genuineness(h, signedByAmazon, time.Date(2023, 6, 4, 0, 0, 0, 0, time.UTC)); ok {
 		t.Error("its certificate ended in June 2023")
 	}
 }
@@ -216,7 +226,7 @@ func TestSES_OtherTopicsAndCertificates_RefusedUnasked(t *testing.T) {
 		"SigningCertURL https://sns.eu-west-1.amazonaws.com/?Action=x", "SigningCertURL ", "SigningCertURL https:sns.eu-west-1.amazonaws.com" + certPath,
 	} {
 		field, value, _ := strings.Cut(change, " ")
-		if ok, err := a.Genuine(headers(), a.message("2", func(m map[string]string) { m[field] = value }), at); ok || err != nil {
+		if ok, err := genuineness(a, a.message("2", func(m map[string]string) { m[field] = value }), signedAt); ok || err != nil {
 			t.Errorf("%s: genuine is %t, %v", change, ok, err)
 		}
 	}
@@ -226,7 +236,7 @@ func TestSES_OtherTopicsAndCertificates_RefusedUnasked(t *testing.T) {
 	// A flood that names certificates which do not exist costs a few requests.
 	for i := range 1000 {
 		body := a.message2(fmt.Sprintf("https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-%032x.pem", i))
-		if ok, err := a.Genuine(headers(), body, at); ok || !errors.Is(err, bounce.ErrLater) {
+		if ok, err := genuineness(a, body, signedAt); ok || !errors.Is(err, hooks.ErrLater) {
 			t.Fatalf("genuine is %t, %v", ok, err)
 		}
 	}
@@ -245,8 +255,8 @@ func TestSES_HugeCertificate_NotRead(t *testing.T) {
 		whole(w)
 	}
 	servertest.Eventually(t, "the second request", func() bool {
-		ok, err := a.Genuine(headers(), a.message("2", nil), at)
-		if ok || !errors.Is(err, bounce.ErrLater) {
+		ok, err := genuineness(a, a.message("2", nil), signedAt)
+		if ok || !errors.Is(err, hooks.ErrLater) {
 			t.Fatalf("genuine is %t, %v", ok, err)
 		}
 		return len(a.requests()) > 1 // the first was given up
@@ -287,10 +297,10 @@ func TestSES_Confirmation_OnlyThere(t *testing.T) {
 	}
 	read := func(at string) error {
 		body := subscribe(at)
-		if ok, err := a.Genuine(headers(), body, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); !ok || err != nil {
+		if ok, err := genuineness(a, body, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); !ok || err != nil {
 			t.Fatalf("genuine is %t, %v", ok, err)
 		}
-		events, err := a.Read(t.Context(), body)
+		events, err := events(t, a, string(body))
 		if len(events) != 0 {
 			t.Errorf("events %v", events)
 		}
@@ -307,7 +317,7 @@ func TestSES_Confirmation_OnlyThere(t *testing.T) {
 		w.WriteHeader(302)
 	}
 	a.mu.Unlock()
-	if err := read(confirm); !errors.Is(err, bounce.ErrLater) || strings.Contains(err.Error(), "2336412f37") {
+	if err := read(confirm); !errors.Is(err, hooks.ErrLater) || strings.Contains(err.Error(), "2336412f37") {
 		t.Errorf("a redirect: %v", err)
 	}
 	if asked := a.requests(); len(asked) != 3 {
@@ -335,7 +345,7 @@ func TestSES_Read_KindAndRecipient(t *testing.T) {
 		"Successfully validated SNS topic for Amazon SES event publishing.":                                                                                {"", bounce.Other},
 	} {
 		body := a.message("2", func(m map[string]string) { m["Message"] = message })
-		all := must.Get(a.Read(t.Context(), body))(t)
+		all := must.Get(events(t, a, string(body)))(t)
 		if len(all) != 1 || all[0].Address != want.Address || all[0].Kind != want.Kind {
 			t.Errorf("%.100s\n got %v\nwant %v", message, all, want)
 		}
