@@ -206,7 +206,7 @@ func TestEvents_JournalInUse_DoesNotStart(t *testing.T) {
 	redis := redistest.Alone(t)
 	environ := besideRedis(t, redis, startRelay(t).URL(), "MAILGATE_ON_STORE_OUTAGE=refuse", "MAILGATE_EVENTS_URL=http://127.0.0.1:1", "MAILGATE_EVENTS_SECRET="+eventsSecret)
 	startServer(t, environ)
-	does(t, environ, exitMisusage, "another process uses this directory", "serve")
+	does(t, environ, exitMisusage, "another process uses this data directory", "serve")
 }
 
 // The receivers of docs/events.md, as they are there, take what mailgate signs, and nothing else.

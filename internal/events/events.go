@@ -57,7 +57,7 @@ type note struct {
 
 // Open opens the journal and posts what waits in it.
 func Open(o Options) (*Events, error) {
-	journal, waiting, err := openJournal(o.Dir, o.MaxBytes)
+	journal, waiting, err := openJournal(o)
 	if err != nil {
 		return nil, fmt.Errorf("opening the journal of events: %w", err)
 	}

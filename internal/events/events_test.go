@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/internal/webhook"
@@ -160,8 +162,8 @@ func TestEvents_SomeFail_InOrderForAMailbox(t *testing.T) {
 		t.Errorf("%d events, the last of the others is number %d, %d failed", len(ids), fast, r.result(failed))
 	}
 	must.OK(t, r.Close())
-	if left := must.Get(filepath.Glob(filepath.Join(r.dir, "*"+suffix)))(t); len(left) != 0 {
-		t.Errorf("files are left of a journal in which nothing waits: %q", left)
+	if _, left := openAlone(t, r.dir, MaxBytes); len(left) != 0 {
+		t.Errorf("%d events are left in a journal in which nothing waits", len(left))
 	}
 }
 
@@ -223,27 +225,15 @@ func TestEvents_ReceiverHangs_JournalFills(t *testing.T) {
 			refused = r.result(droppedFull)
 		}
 	}
-	var size int64
-	for _, name := range must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t) {
-		info := must.Get(os.Stat(name))(t)
-		if size += info.Size(); info.Mode().Perm() != 0o600 {
-			t.Errorf("%s may be read by others", name)
-		}
-	}
-	waiting := noted - r.result(droppedFull)
-	if size > 256<<10 || size < 250<<10 || refused < noted/8 || r.result(droppedFull) < refused+noted/8 || waiting < noted/8 {
-		t.Errorf("%d bytes hold %d events; %d of the first half were dropped, %d of all", size, waiting, refused, r.result(droppedFull))
-	}
-	t.Logf("%d bytes for each event", size/int64(waiting))
-	// A process that was killed has left a part of a line.
-	names := must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t)
-	last := must.Get(os.OpenFile(names[len(names)-1], os.O_APPEND|os.O_WRONLY, 0))(t)
-	must.Get(io.WriteString(last, "evt_X 17951760"))(t)
-	must.OK(t, last.Close())
 	must.OK(t, r.Close()) // which cuts the posts off; after an answer it could begin others
+	j, _ := openAlone(t, dir, 256<<10)
+	waiting := noted - r.result(droppedFull)
+	if j.size > 256<<10 || j.size < 250<<10 || refused < noted/8 || r.result(droppedFull) < refused+noted/8 || waiting < noted/8 {
+		t.Errorf("%d bytes hold %d events; %d of the first half were dropped, %d of all", j.size, waiting, refused, r.result(droppedFull))
+	}
+	t.Logf("%d bytes for each event", j.size/int64(waiting))
+	must.OK(t, j.store.Close())
 	close(hang)
-	waiting = noted - r.result(droppedFull) // with what was handed over last
-
 	again := startReceiver(t, func(call) int { return 0 })
 	r = open(t, again.URL, dir, 256<<10)
 	servertest.Eventually(t, "what waited", func() bool { return r.result(delivered) == waiting })
@@ -262,43 +252,50 @@ func TestEvents_ReceiverHangs_JournalFills(t *testing.T) {
 	}
 }
 
-// Events that the receiver never takes hold little of the journal: a hundred of them, far apart, leave room for more.
-func TestJournal_StuckEventsFarApart_HoldLittle(t *testing.T) {
-	t.Parallel()
-	j, _, err := openJournal(t.TempDir(), MaxBytes)
+// openAlone opens a journal that no sender has.
+func openAlone(t *testing.T, dir string, most int64) (*journal, []event) {
+	t.Helper()
+	j, waiting, err := openJournal(Options{Dir: dir, MaxBytes: most})
 	must.OK(t, err)
-	line := []byte(fmt.Sprintf("evt_X 1 m %s\n", strings.Repeat("x", 32<<10)))
-	for range 100 {
-		must.Get(j.add([]byte("evt_X 1 m {}\n"), 1))(t)
-		for range 32 {
-			must.OK(t, j.done(must.Get(j.add(line, 1))(t)))
-		}
-	}
-	if j.size > MaxBytes/8 {
-		t.Errorf("100 events of 13 bytes hold %d", j.size)
-	}
-	must.OK(t, j.close())
+	t.Cleanup(func() { _ = j.store.Close() }) // it may be closed
+	return j, waiting
 }
 
-// A file that cannot be opened for a moment, as by a process with too many, loses nothing.
-func TestEvents_FileCannotBeOpened_TriedAgain(t *testing.T) {
+// Events that the receiver never takes hold their own size of the journal, however far apart they are.
+func TestJournal_StuckEventsFarApart_HoldLittle(t *testing.T) {
+	t.Parallel()
+	j, _ := openAlone(t, t.TempDir(), MaxBytes)
+	at := time.Now().UnixMilli()
+	small, large := note{at: at, line: []byte("evt_X 1 m {}\n")}, note{at: at, line: fmt.Appendf(nil, "evt_X 1 m %s\n", strings.Repeat("x", 32<<10))}
+	for range 100 {
+		must.Get(j.add(t.Context(), small, 1))(t)
+		for range 32 {
+			must.OK(t, j.done(must.Get(j.add(t.Context(), large, 1))(t)))
+		}
+	}
+	if want := int64(100 * len(small.line)); j.size != want {
+		t.Errorf("100 events of %d bytes hold %d", want/100, j.size)
+	}
+}
+
+// A directory that is moved for a moment loses nothing.
+func TestEvents_DirectoryMoved_TriedAgain(t *testing.T) {
 	t.Parallel()
 	var up atomic.Bool
+	var calls atomic.Int64
 	receiver := startReceiver(t, func(call) int {
-		if up.Load() {
+		if calls.Add(1); up.Load() {
 			return 0
 		}
 		return 500
 	})
-	r := open(t, receiver.URL, t.TempDir(), MaxBytes)
+	r := open(t, receiver.URL, filepath.Join(t.TempDir(), "events"), MaxBytes)
 	r.note(t, "alice@example.com", "sent", 0)
-	servertest.Eventually(t, "a failure", func() bool { return r.result(failed) == 1 })
-	name := must.Get(filepath.Glob(filepath.Join(r.dir, "*"+suffix)))(t)[0]
-	must.OK(t, os.Rename(name, name+".away"))
-	must.OK(t, os.Symlink(name, name)) // too many links to follow
+	servertest.Eventually(t, "a failure", func() bool { return r.result(failed) > 0 })
+	must.OK(t, os.Rename(r.dir, r.dir+".away"))
+	servertest.Eventually(t, "a failure without a call", func() bool { return int64(r.result(failed)+r.result(droppedDisk)) > calls.Load() })
 	up.Store(true)
-	servertest.Eventually(t, "another failure", func() bool { return r.result(failed)+r.result(droppedDisk) == 2 })
-	must.OK(t, os.Rename(name+".away", name))
+	must.OK(t, os.Rename(r.dir+".away", r.dir))
 	servertest.Eventually(t, "the event", func() bool { return r.result(delivered)+r.result(droppedDisk) == 1 })
 	if n := r.result(droppedDisk); n > 0 {
 		t.Errorf("%d are lost", n)
@@ -324,22 +321,20 @@ func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	servertest.Eventually(t, "the late one", func() bool { return len(r.notes) == 0 })
 	must.OK(t, r.Close())
 
-	name := must.Get(filepath.Glob(filepath.Join(dir, "*"+suffix)))(t)[0]
-	lines := strings.Split(string(must.Get(os.ReadFile(name))(t)), "\n")
-	for i, line := range lines {
-		if strings.Contains(line, "late@") {
-			parts := strings.SplitN(line, " ", 3)
-			lines[i] = fmt.Sprint(parts[0], " ", time.Now().Add(-lifetime-time.Second).UnixMilli(), " ", parts[2])
-		}
-	}
-	must.OK(t, os.WriteFile(name, []byte(strings.Join(lines, "\n")), 0o600))
+	j, waiting := openAlone(t, dir, MaxBytes)
+	late := waiting[len(waiting)-1].at.key
+	must.OK(t, j.table.Update(t.Context(), late, func(line []byte, now int64) ([]byte, int64) {
+		parts := strings.SplitN(string(line), " ", 3)
+		return fmt.Append(nil, parts[0], " ", now-lifetime.Milliseconds()-1000, " ", parts[2]), now + 10_000_000
+	}))
+	must.OK(t, j.store.Close())
 	again := startReceiver(t, func(call) int { return 0 })
 	r = open(t, again.URL, dir, MaxBytes)
 	servertest.Eventually(t, "the one that failed", func() bool { return r.result(delivered) == 1 && r.result(droppedLate) == 1 })
 	if got := again.taken(); len(got) != 1 || got[0].Email != "m1@example.com" {
 		t.Errorf("it got %+v", got)
 	}
-	if _, err := Open(Options{Dir: dir, MaxBytes: MaxBytes, Metrics: prometheus.NewRegistry()}); err == nil || !strings.Contains(err.Error(), errInUse.Error()) {
+	if _, err := Open(Options{Dir: dir, MaxBytes: MaxBytes, Metrics: prometheus.NewRegistry()}); !errors.Is(err, cache.ErrInUse) {
 		t.Errorf("a second process opens the journal: %v", err)
 	}
 }

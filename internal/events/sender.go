@@ -10,13 +10,13 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/webhook"
 )
 
@@ -24,6 +24,7 @@ const (
 	lanes    = 8                // posts at once
 	patience = 10 * time.Second // with one
 	lifetime = 24 * time.Hour   // of an event
+	together = 256              // events that are written at once
 	maxRead  = 64 << 10         // bytes of an answer that are read, so that its connection can be used again
 
 	firstPause = time.Second // after a failure; each one doubles it
@@ -107,13 +108,13 @@ func (s *sender) begin(life context.Context) <-chan time.Time {
 			continue
 		}
 		id, body, err := s.journal.read(m.events[0].at)
-		if errors.Is(err, errLine) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, errLine) || errors.Is(err, cache.ErrCorrupt) {
 			s.warn("an event is lost, as the journal cannot be read", err)
 			s.done(m, droppedDisk)
 			continue
 		}
 		s.posting++
-		if err != nil { // such as too many open files
+		if err != nil { // such as a directory that was moved
 			s.settle(result{m, err})
 			continue
 		}
@@ -190,22 +191,45 @@ func (s *sender) warn(what string, err error) {
 	s.warned = true
 }
 
-// keep writes an event to the journal.
+// keep writes an event to the journal, and those that were noted meanwhile.
 func (s *sender) keep(n note) {
-	part := 1.0
-	if n.frequent {
-		part = refusals
+	ctx, wait := cache.Batch(context.Background())
+	var added []event
+	for {
+		part := 1.0
+		if n.frequent {
+			part = refusals
+		}
+		at, err := s.journal.add(ctx, n, part)
+		switch {
+		case errors.Is(err, errFull):
+			s.events.counts.WithLabelValues(droppedFull).Inc()
+		case err != nil:
+			s.lose(1, err)
+		default:
+			added = append(added, event{n.mailbox, n.at, at})
+		}
+		if len(s.events.notes) == 0 || len(added) == together {
+			break
+		}
+		n = <-s.events.notes
 	}
-	at, err := s.journal.add(n.line, part)
-	switch {
-	case errors.Is(err, errFull):
-		s.events.counts.WithLabelValues(droppedFull).Inc()
-	case err != nil:
-		s.warn("events are lost, as the journal cannot be written", err)
-		s.events.counts.WithLabelValues(droppedDisk).Inc()
-	default:
-		s.queue(event{n.mailbox, n.at, at})
+	if err := wait(context.Background()); err != nil {
+		s.lose(len(added), err)
+		for _, e := range added {
+			s.journal.size -= e.at.size
+		}
+		return
 	}
+	for _, e := range added {
+		s.queue(e)
+	}
+}
+
+// lose counts events that could not be written.
+func (s *sender) lose(n int, err error) {
+	s.warn("events are lost, as the journal cannot be written", err)
+	s.events.counts.WithLabelValues(droppedDisk).Add(float64(n))
 }
 
 // queue has an event posted after the others about its mailbox.
@@ -248,7 +272,7 @@ func (s *sender) finish() {
 		s.keep(<-s.events.notes)
 	}
 	s.client.CloseIdleConnections()
-	s.events.err = s.journal.close()
+	s.events.err = s.journal.store.Close()
 }
 
 // dueHeap has the mailbox that is due first at its top.
