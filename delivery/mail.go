@@ -60,10 +60,7 @@ func (m *Mail) Claim(requests *idempotency.Requests, to address.Address, name id
 	case o.State == idempotency.Unknown:
 		return nil, &Error{Kind: Unknown, Err: errUnknown}
 	}
-	c := m.charges[slices.IndexFunc(m.charges, func(c *charge) bool { return c.to == to })]
-	if c.claim = k; o.Alone && !c.decision.Degraded {
-		return nil, &Error{Kind: Storage, Err: errAlone}
-	}
+	m.charges[slices.IndexFunc(m.charges, func(c *charge) bool { return c.to == to })].claim = k
 	return nil, nil
 }
 
