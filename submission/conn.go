@@ -3,7 +3,6 @@ package submission
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -28,24 +27,6 @@ type conn struct {
 
 	mu    sync.Mutex
 	ended *reply // the last reply, once nothing is to be read any more
-}
-
-func newConn(socket net.Conn, t *times) *conn {
-	c := &conn{Conn: socket, socket: socket, times: t, in: bufio.NewReader(socket), until: time.Now().Add(t.SignIn)}
-	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
-		c.from = at.AddrPort().Addr().Unmap()
-	}
-	return c
-}
-
-// encrypt speaks TLS from here on. What has come in the clear is dropped.
-func (c *conn) encrypt(with *tls.Config) error {
-	c.until = time.Now().Add(c.times.SignIn)
-	c.await(c.until)
-	encrypted := tls.Server(c.socket, with)
-	c.Conn = encrypted
-	c.in.Reset(encrypted)
-	return encrypted.Handshake()
 }
 
 // await sets when what is read next must have come, or returns why nothing is read any more.

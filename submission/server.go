@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -118,7 +119,10 @@ func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 
 // take begins a connection, or refuses it if there are too many.
 func (s *Server) take(socket net.Conn, private, implicit bool) {
-	c := newConn(socket, &s.times)
+	c := &conn{Conn: socket, socket: socket, times: &s.times, in: bufio.NewReader(socket), until: time.Now().Add(s.times.SignIn)}
+	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
+		c.from = at.AddrPort().Addr().Unmap()
+	}
 	if s.enter(c) {
 		go (&session{server: s, conn: c, trusted: private}).serve(implicit)
 		return

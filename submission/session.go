@@ -2,6 +2,7 @@ package submission
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -72,11 +73,16 @@ func (s *session) serve(implicit bool) {
 	}
 }
 
-// encrypt speaks TLS from here on, and forgets what was said in the clear. It reports whether the client does, too.
+// encrypt speaks TLS from here on, and reports whether the client does, too. What was said in the clear is forgotten,
+// and what else has come is dropped.
 func (s *session) encrypt() bool {
 	s.abandon(nil, nil)
 	*s = session{server: s.server, conn: s.conn, encrypted: true, trusted: true, failures: s.failures, errors: s.errors}
-	return s.conn.encrypt(s.server.TLS) == nil
+	encrypted := tls.Server(s.conn.socket, s.server.TLS)
+	s.conn.Conn, s.conn.until = encrypted, time.Now().Add(s.server.times.SignIn)
+	s.conn.in.Reset(encrypted)
+	s.conn.await(s.conn.until)
+	return encrypted.Handshake() == nil
 }
 
 // maxErrors are the unknown commands that are answered. A browser sends more.
