@@ -79,7 +79,7 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed && !r.counted.Denies(body.send), r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed, r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.
