@@ -91,11 +91,8 @@ var traits = []trait{
 }
 
 // carried are the traits that the text of a send has beside its mailbox, in their order there. A new
-// one comes last, so that a text of the version before can be read.
+// one comes last, as versions of a rolling upgrade read each other's texts.
 var carried = []By{ByAPIKey, ByClientIP, ByTemplate, ByPurpose}
-
-// carriedAtFirst is how many the first version had.
-const carriedAtFirst = 3
 
 // Bys lists all traits, from those that few sends share to those that all share.
 func Bys() []By {
@@ -192,32 +189,37 @@ func (b By) Read(subject string, of address.Identity) (s Send, ok bool) {
 	return s, true
 }
 
-// AppendText appends the send as one text, which ParseSend reads.
+// AppendText appends the send as one text, which ParseSend reads. It leaves out unknown traits at the end.
 func (s Send) AppendText(b []byte) []byte {
 	b = append(b, s.Mailbox...)
-	mark := byte('\n')
+	mark, end := byte('\n'), 0
 	for _, by := range carried {
 		b, mark = append(b, mark), '\t'
+		before := len(b)
 		if by != ByClientIP {
 			b = append(b, by.Key(s)...)
 		} else if s.Client.IsValid() { // in full, since exemptions are by address
 			b = s.Client.AppendTo(b)
 		}
+		if end == 0 || len(b) > before {
+			end = len(b)
+		}
 	}
-	return b
+	return b[:end]
 }
 
 var errText = errors.New("this is not the text of a send")
 
-// ParseSend reads the text of a send. What the text of an earlier version does not have is unknown.
+// ParseSend reads the text of a send. What another version's text does not have is unknown, and what only that version
+// knows is ignored.
 func ParseSend(text string, of address.Identity) (s Send, err error) {
 	mailbox, rest, ok := strings.Cut(text, "\n")
-	parts := strings.Split(rest, "\t")
-	if !ok || len(parts) < carriedAtFirst || len(parts) > len(carried) {
+	if !ok {
 		return s, errText
 	}
+	parts := strings.Split(rest, "\t")
 	s.Mailbox = mailbox
-	for i, part := range parts {
+	for i, part := range parts[:min(len(parts), len(carried))] {
 		if part != "" && !carried[i].trait().read(part, of, &s) {
 			return s, errText
 		}
