@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 )
 
@@ -39,13 +39,13 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 }
 
 // behindProxy has clients come through proxies of this machine and of a network.
-func behindProxy(o *api.Options) {
+func behindProxy(o *apitest.Options) {
 	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 }
 
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
-	stranger := newRig(t, setup{options: func(o *api.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }})
+	stranger := newRig(t, setup{options: func(o *apitest.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }})
 	stranger.request("GET", "/livez", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, "").logged(t, fields{"from": "127.0.0.1"})
 	r := newRig(t, setup{options: behindProxy})
 	for _, tt := range []struct {
@@ -86,7 +86,7 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 	const of = "alice@example.com"
 	var seen []string
 	for _, secret := range []string{"a secret that all share", "a secret that all share", "the secret of others"} {
-		r := newRig(t, setup{actions: twoActions, options: func(o *api.Options) { o.Secret = []byte(secret) }})
+		r := newRig(t, setup{actions: twoActions, options: func(o *apitest.Options) { o.Secret = []byte(secret) }})
 		mailbox := r.do("GET", "/admin/mailboxes/"+of, opsKey, "").body["mailbox"].(string)
 		subject := r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"`+of+`"}`).body["subject"].(string)
 		seen = append(seen, mailbox+" "+subject)
@@ -102,7 +102,7 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 
 // While the audit log cannot be written, an operator resets nothing, and changes no suppression.
 func TestOperator_AuditLogStalls_NothingDone(t *testing.T) {
-	r := newRig(t, setup{actions: twoActions, rules: ruleForEach, options: func(o *api.Options) {
+	r := newRig(t, setup{actions: twoActions, rules: ruleForEach, options: func(o *apitest.Options) {
 		o.AuditReady = func(context.Context) error { return context.DeadlineExceeded }
 	}})
 	r.send("elsewhere@example.com").is(t, 200, "")

@@ -2,13 +2,12 @@ package api
 
 import (
 	"cmp"
-	"errors"
-	"log/slog"
 	"strconv"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/recovered"
+	"github.com/mailgate/mailgate/internal/trace"
 )
 
 // accessLog answers the errors of the handlers behind it, writes the request's log line and counts
@@ -32,81 +31,22 @@ func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 	return c.Next()
 }
 
-// record writes the request's log line and counts it.
+// record counts the request, and notes what it came to.
 func (s *Server) record(c *fiber.Ctx, r *request) {
-	now, status := time.Now(), c.Response().StatusCode()
-	took := now.Sub(r.began)
-	r.route = cmp.Or(r.route, c.Route().Name, "none")
-	s.metrics.requests.WithLabelValues(r.route, strconv.Itoa(status)).Inc()
-	r.endSpan(status)
-	if r.unlogged {
-		return
+	r.Status, r.Route = c.Response().StatusCode(), cmp.Or(r.Route, c.Route().Name, "none")
+	s.metrics.requests.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
+	if !r.Unlogged {
+		s.metrics.durations.WithLabelValues(r.Route).Observe(time.Since(r.Began).Seconds())
 	}
-	s.metrics.durations.WithLabelValues(r.route).Observe(took.Seconds())
-	log, kept := s.with.Log.Handler(), r.isKept()
-	logged := log.Enabled(s.alive, r.level)
-	if kept || logged {
-		r.describe(status, took)
-	}
-	if logged {
-		line := slog.NewRecord(now, r.level, "request", 0) // a Logger would look for the caller's line, which is not logged
-		line.AddAttrs(r.attrs...)
-		_ = log.Handle(s.alive, line) // as a Logger does
-	}
-	if kept {
-		s.keepRequest(r)
-	}
+	r.Report.Rule = cmp.Or(r.Report.Rule, r.counted.Name)
+	s.with.Ledger.Note(&r.Outcome)
 }
 
-// endSpan ends the span of the request, if it has one.
-func (r *request) endSpan(status int) {
-	if r.span.On() {
-		r.span.Set("door", r.door)
-		r.span.Set("problem", r.problem)
-		r.span.Set("rule", r.report.Rule)
-		r.span.Set("limit", r.report.Limit)
-		r.span.Set("status", strconv.Itoa(status))
-	}
-	r.span.End(r.outcome)
-}
-
-// describe makes the attributes of the log line.
-func (r *request) describe(status int, took time.Duration) {
-	r.attrs = append(r.attrs,
-		slog.String("request_id", r.id),
-		slog.String("route", r.route),
-		slog.Int("status", status),
-		slog.Float64("ms", float64(took.Microseconds())/1000),
-		slog.String("from", r.client.String()),
-	)
-	r.add("trace_id", r.span.TraceID())
-	r.add("problem", r.problem)
-	r.add("key", r.key)
-	if !r.mailbox.IsZero() {
-		r.attrs = append(r.attrs, slog.Any("mailbox", r.mailbox)) // logged as its hash; dev prints it
-	}
-	if r.admission.Valid() {
-		r.add("id", r.admission.String())
-	}
-	r.add("outcome", r.outcome)
-	r.add("action", r.action)
-	r.add("subject", r.subject)
-	r.report.Rule = cmp.Or(r.report.Rule, r.counted.Name)
-	r.attrs = r.report.AppendAttrs(r.attrs)
-	if r.replayed {
-		r.attrs = append(r.attrs, slog.Bool("replayed", true))
-	}
-	if r.cause != nil {
-		r.add("cause", r.cause.Error())
-		if broken, ok := errors.AsType[recovered.Error](r.cause); ok {
-			r.add("stack", broken.Stack)
-		}
-	}
-}
-
-// add adds an attribute that is not empty.
-func (r *request) add(name, value string) {
-	if value != "" {
-		r.attrs = append(r.attrs, slog.String(name, value))
-	}
+// noteEarlier notes what the request has come to, before it does more of the kind.
+func (s *Server) noteEarlier(r *request) {
+	earlier := r.Outcome
+	earlier.Route, earlier.Status = r.c.Route().Name, fiber.StatusOK
+	earlier.TraceID, earlier.Span = r.Span.TraceID(), trace.Span{}
+	s.with.Ledger.Note(&earlier)
+	r.What = nil
 }

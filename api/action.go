@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -19,7 +19,7 @@ type subjectBody struct {
 
 func (b *subjectBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
 	if len(wrong) == 0 {
-		r.subject = s.names.subject(*b.Subject)
+		r.Subject = s.names.subject(*b.Subject)
 	}
 	return wrong
 }
@@ -62,7 +62,7 @@ func readAction(r *request) error {
 	if !known {
 		return unknown(unknownAction, "action", slices.Sorted(maps.Keys(r.live.Actions)))
 	}
-	r.action, r.counted.Limiter = name, limiter
+	r.Action, r.counted.Limiter = name, limiter
 	return nil
 }
 
@@ -71,29 +71,29 @@ func readAction(r *request) error {
 // refunded when the storage fails: it may repeat one that was answered before.
 func (s *Server) takeAction(r *request, body *subjectBody) (any, error) {
 	limiter, key := r.counted.Limiter, r.idempotencyKey
-	r.admission = throttle.NewID()
+	r.ID = throttle.NewID()
 	if key != "" {
-		r.admission = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
+		r.ID = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
 	}
-	v, err := limiter.TakeID(r.ctx, *body.Subject, r.admission)
+	v, err := limiter.TakeID(r.ctx, *body.Subject, r.ID)
 	if err != nil {
 		if key == "" {
-			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
+			s.with.Delivery.Refund(limiter, *body.Subject, r.ID, slog.Group("", "action", r.Action, "subject", r.Subject))
 		}
-		s.metrics.acted(r, string(delivery.Storage), "")
+		r.What = ledger.Untaken
 		return nil, err
 	}
-	rep := r.reports(report.OfOne(r.action, "the action "+r.action+" for this subject", r.subject, &v))
+	rep := r.reports(report.OfOne(r.Action, "the action "+r.Action+" for this subject", r.Subject, &v))
 	if !v.Allowed {
-		r.admission = throttle.ID{}
-		s.metrics.acted(r, "denied", v.Limit)
+		r.ID = throttle.ID{}
+		r.What = ledger.Refused
 		return nil, denied(rep)
 	}
 	if !limiter.Algorithm.Exact() {
-		r.admission = idAt(v.At)
+		r.ID = idAt(v.At)
 	}
-	s.metrics.acted(r, "taken", "")
-	return reported{&actionAnswer{true, r.action, r.admission.String(), "", v.Delay}, rep}, nil
+	r.What = ledger.Taken
+	return reported{&actionAnswer{true, r.Action, r.ID.String(), "", v.Delay}, rep}, nil
 }
 
 // peekAction answers as a take would, and charges nothing.
@@ -102,35 +102,36 @@ func (s *Server) peekAction(r *request, body *subjectBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep := r.reports(report.OfOne(r.action, "", r.subject, &v))
-	return reported{&actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay}, rep}, nil
+	rep := r.reports(report.OfOne(r.Action, "", r.Subject, &v))
+	return reported{&actionAnswer{v.Allowed, r.Action, "", r.Subject, v.Delay}, rep}, nil
 }
 
 // releaseAction refunds a take.
 func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
-	r.admission = throttle.ID([]byte(body.ID))
-	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: timeIn(r.admission)})
+	r.ID = throttle.ID([]byte(body.ID))
+	released, err := r.counted.Limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.ID, At: timeIn(r.ID)})
 	if released {
-		s.metrics.acted(r, "released", "")
+		r.What = ledger.Released
 	}
 	return releaseAnswer{released}, err
 }
 
 // resetAction clears what an action has counted for a subject.
 func (s *Server) resetAction(r *request, body *subjectResetBody) (any, error) {
-	cleared, err := s.clear(r, "action", r.action, *body.Subject, body.Reason)
-	return &resetAnswer{Action: r.action, Subject: r.subject, Cleared: cleared}, err
+	cleared, err := s.clear(r, ledger.ActionReset, slog.String("action", r.Action), *body.Subject, body.Reason)
+	return &resetAnswer{Action: r.Action, Subject: r.Subject, Cleared: cleared}, err
 }
 
 // clear resets a key of the limiter of an action or a rule, and writes that to the audit log.
-func (s *Server) clear(r *request, of, name, key, reason string) (cleared int, err error) {
+func (s *Server) clear(r *request, what *ledger.What, of slog.Attr, key, reason string) (cleared int, err error) {
 	if err := s.auditReady(r); err != nil {
 		return 0, err
 	}
 	cleared, err = r.counted.Limiter.Reset(r.ctx, key)
-	s.audit(r, of+" reset", err,
-		slog.String(of, name),
-		slog.String("subject", r.subject),
+	r.Reason, r.Cleared = reason, cleared
+	s.audit(r, what, err,
+		of,
+		slog.String("subject", r.Subject),
 		slog.String("reason", reason),
 		slog.Int("cleared", cleared),
 	)

@@ -61,7 +61,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	got.logged(t, fields{"msg": "action reset", "key": "alex", "reason": "ticket 9", "subject": line["subject"], "cleared": 2.0}, fields{})
 	r.act("reply", "take", subject).is(t, 200, "")
 	r.has(t,
-		`mailgate_actions_total{action="reply",limit="",outcome="taken"} 5`, `mailgate_actions_total{action="reply",limit="minute",outcome="denied"} 1`,
+		`mailgate_actions_total{action="reply",limit="",outcome="taken"} 5`, `mailgate_actions_total{action="reply",limit="minute",outcome="quota-exceeded"} 1`,
 		`mailgate_actions_total{action="reply",limit="",outcome="released"} 1`, `mailgate_resets_total 1`,
 	)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -40,7 +40,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, setup{relay: &tt.script, options: func(o *api.Options) { o.SendDeadline = 3 * time.Second }})
+			r := newRig(t, setup{relay: &tt.script, options: func(o *apitest.Options) { o.SendDeadline = 3 * time.Second }})
 			got := r.send("victim@example.com")
 			got.is(t, tt.status, tt.problem)
 			r.has(t, `mailgate_sends_total{door="http",limit="",outcome="`+tt.counted+`",rule=""} 1`)
@@ -110,7 +110,7 @@ func TestSend_UnexpectedFault_Internal(t *testing.T) {
 		"a panic":          func(context.Context, []byte) error { panic(secret) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, setup{options: func(o *api.Options) { o.Relay = send }})
+			r := newRig(t, setup{options: func(o *apitest.Options) { o.Relay = send }})
 			got := r.once("k", "victim@example.com")
 			got.is(t, 500, "internal")
 			if name == "a panic" {
@@ -185,7 +185,7 @@ func TestSend_ChargeUnknown_GivenBack(t *testing.T) {
 // A send continues when its caller hangs up, and stays charged.
 func TestSend_CallerGone_Continues(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Relay = sender }})
 	c := r.dial("")
 	c.send("leaver@example.com")
 	<-sender.entered

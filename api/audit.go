@@ -2,11 +2,10 @@ package api
 
 import (
 	"log/slog"
-	"slices"
-)
 
-// outcomeSuppressed is that of whatever puts an address on the suppression list.
-const outcomeSuppressed = "recipient suppressed"
+	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/wire"
+)
 
 // auditReady refuses an action of an operator that could not be recorded.
 func (s *Server) auditReady(r *request) error {
@@ -18,25 +17,24 @@ func (s *Server) auditReady(r *request) error {
 
 // audit records what an operator did, and from where. It also records what failed, since that may
 // have been done in part.
-func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
-	if err == nil {
-		r.outcome = what
-	}
-	for _, a := range about {
-		if slices.Contains([]string{"reason", "source", "cleared", "guesses_cleared"}, a.Key) { // the log line has the others
-			r.only = append(r.only, a)
-		}
-	}
+func (s *Server) audit(r *request, what *ledger.What, err error, about ...slog.Attr) {
+	did := what.Word
 	attrs := append([]slog.Attr{
-		slog.String("request_id", r.id),
-		slog.String("key", r.key),
-		slog.String("from", r.client.String()),
+		slog.String("request_id", r.RequestID),
+		slog.String("key", r.Key),
+		slog.String("from", r.From.String()),
 	}, about...)
 	level := slog.LevelInfo
 	if err != nil {
-		level, what = slog.LevelWarn, what+", not completed"
+		level, did = slog.LevelWarn, did+", not completed"
 		attrs = append(attrs, slog.String("cause", err.Error()))
+	} else {
+		r.What = what
 	}
-	s.with.Audit.LogAttrs(r.ctx, level, what, attrs...)
-	s.audited.Add(s.with.Now(), append(attrs, slog.String("outcome", what), slog.String("door", r.door)))
+	s.with.Audit.LogAttrs(r.ctx, level, did, attrs...)
+	entry := wire.Object(",")
+	for _, a := range append(attrs, slog.String("outcome", did), slog.String("door", r.Door)) {
+		entry.Attr(a)
+	}
+	s.with.Ledger.Audited.Add(s.with.Now(), entry[1:])
 }

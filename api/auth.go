@@ -24,7 +24,7 @@ func (s *Server) admit(to access) step {
 		if err := s.checkKey(r.c, r, to); err != nil {
 			return err
 		}
-		r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), r.began.Add(s.with.SendDeadline))
+		r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), r.Began.Add(s.with.SendDeadline))
 		return s.enter(r.c, r, to)
 	}
 }
@@ -34,13 +34,13 @@ func (s *Server) traced(r *request, to access) context.Context {
 	if s.with.Tracer == nil || to == open {
 		return s.alive
 	}
-	ctx := s.with.Tracer.Begin(s.alive, r.c.Route().Name, r.began, func(field string) string {
-		if r.key == "" || r.shown == systems {
+	ctx := s.with.Tracer.Begin(s.alive, r.c.Route().Name, r.Began, func(field string) string {
+		if r.Key == "" || r.shown == systems {
 			return ""
 		}
 		return string(r.c.Request().Header.Peek(field))
 	})
-	r.span = trace.Of(ctx)
+	r.Span = trace.Of(ctx)
 	return ctx
 }
 
@@ -58,8 +58,13 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 		return s.checkLocal(&c.Request().Header)
 	}
 	if r.shown == to {
-		r.key = r.shownName
+		r.Key = r.shownName
 		return nil
+	}
+	if r.unknownKey {
+		if err := s.countWrongKey(r); err != nil {
+			return err
+		}
 	}
 	p := &problem{kind: unauthorized}
 	switch {
@@ -92,6 +97,8 @@ func (s *Server) identify(c *fiber.Ctx, r *request) {
 		r.shown, r.shownName = applications, name
 	} else if name, ok := s.with.AdminKeys.Find(secret); ok {
 		r.shown, r.shownName = operators, name
+	} else {
+		r.unknownKey = true
 	}
 }
 

@@ -2,17 +2,19 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/hooks"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
 // takeReport applies the events of a genuine call. What it cannot read is counted and is no error, as a provider
 // switches a hook off that keeps failing.
 func (s *Server) takeReport(r *request, hook hooks.Reporter) error {
-	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.began.Add(s.with.SendDeadline))
+	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.Began.Add(s.with.SendDeadline))
 	if err := s.enter(r.c, r, systems); err != nil {
 		return err
 	}
@@ -53,26 +55,26 @@ func repeat(err error) error {
 }
 
 func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) error {
-	outcome, to, err := s.with.Bounces.Apply(ctx, s.with.Identity, r.key, e)
+	outcome, to, err := s.with.Bounces.Apply(ctx, s.with.Identity, r.Key, e)
 	if err != nil {
 		return err
 	}
-	s.metrics.bounces.WithLabelValues(r.key, string(e.Kind), string(outcome)).Inc()
+	s.metrics.bounces.WithLabelValues(r.Key, string(e.Kind), string(outcome)).Inc()
 	if !to.IsZero() {
-		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("from", r.client.String()), slog.String("key", r.key),
-			slog.Any("mailbox", to), slog.String("outcome", "bounced"), slog.String("reason", string(e.Kind)), slog.String("door", r.key), slog.String("cause", string(outcome))}
+		what := ledger.Bounced
 		if outcome == bounce.Repeated || outcome == bounce.Unproven {
-			s.recent.Add(s.with.Now(), attrs)
-		} else {
-			s.keepEntry(attrs)
+			what = ledger.Reread
 		}
+		s.with.Ledger.Note(&ledger.Outcome{
+			What: what, Door: r.Door, Key: r.Key, RequestID: r.RequestID, From: r.From, Mailbox: to, Reason: string(e.Kind), Cause: errors.New(string(outcome)), Unlogged: true,
+		})
 	}
 	if outcome == bounce.Applied {
-		if r.outcome != "" { // the log line is about the last one
-			s.keepPart(r)
+		if r.What != nil {
+			s.noteEarlier(r)
 		}
-		r.mailbox = to
-		s.audit(r, outcomeSuppressed, nil, slog.String("reason", string(bounce.Reasons[e.Kind])), slog.String("source", r.key), slog.String("mailbox", to.Hash()))
+		r.Mailbox, r.Reason, r.Source = to, string(bounce.Reasons[e.Kind]), r.Key
+		s.audit(r, ledger.Suppression, nil, slog.String("reason", r.Reason), slog.String("source", r.Source), slog.String("mailbox", to.Hash()))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/keyed"
@@ -30,8 +30,8 @@ type noNetwork struct{}
 func (noNetwork) RoundTrip(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed }
 
 // bouncesOn has the hooks of some providers on, and the fields of Postmark in emails.
-func bouncesOn(t testing.TB) func(*api.Options) {
-	return func(o *api.Options) {
+func bouncesOn(t testing.TB) func(*apitest.Options) {
+	return func(o *apitest.Options) {
 		o.Hooks = append(o.Hooks, must.Get(hooks.NewPostmark(postmarkUser))(t), must.Get(hooks.NewMailgun("key-0123456789abcdef"))(t),
 			must.Get(hooks.NewBrevo("brevo-0123456789abcdef"))(t), must.Get(hooks.NewSESOver(noNetwork{}, "arn:aws:sns:eu-west-1:123456789012:bounces"))(t))
 		o.Proofs = must.Get(proof.New([]string{"postmark"}, o.Secret))(t)
@@ -160,7 +160,7 @@ func (h *slowHook) Genuine(*hooks.Call) error {
 // A flood of forged calls has few signatures checked at a time. The others are to be repeated, so that no genuine one among them is lost.
 func TestHook_ForgedFlood_FewChecksAtOnce(t *testing.T) {
 	slow := &slowHook{Reporter: must.Get(hooks.NewBrevo("brevo-0123456789abcdef"))(t), end: make(chan struct{})}
-	r := newRig(t, setup{options: func(o *api.Options) { bouncesOn(t)(o); o.Hooks[2] = slow }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { bouncesOn(t)(o); o.Hooks[2] = slow }})
 	few := 2 * runtime.GOMAXPROCS(0)
 	answers := make(chan int, 3*few)
 	for range cap(answers) {

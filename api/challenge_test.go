@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
@@ -25,7 +25,7 @@ func newChallenging(t *testing.T, with setup) *rig {
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.tiers("mailboxes", "hour=4/1h")},
 		rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=1/1h"), Challenge: true}))(t)
 	r.Options.Live.Rules = set
-	r.API.Reload(api.Live{Rules: set, Composer: r.Options.Live.Composer})
+	r.Reload(delivery.Live{Rules: set, Composer: r.Options.Live.Composer})
 	return r
 }
 
@@ -94,7 +94,7 @@ func TestPeek_ARuleWithAChallenge_IsNoWait(t *testing.T) {
 	set := must.Get(rules.New(rules.Options{Tokens: r.tiers("tokens", "token=1/20m")},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.tiers("mailboxes", "hour=4/1h")},
 		rules.Rule{Name: "everybody", By: rules.ByAll, Limiter: r.tiers("everybody", "day=1/24h"), Challenge: true}))(t)
-	r.API.Reload(api.Live{Rules: set, Composer: r.Options.Live.Composer})
+	r.Reload(delivery.Live{Rules: set, Composer: r.Options.Live.Composer})
 	r.send("a@example.com").is(t, 200, "")
 	r.send("b@example.com").is(t, 403, "challenge-required")
 	for _, path := range []string{"/mailboxes/b@example.com", "/admin/mailboxes/b@example.com"} {
@@ -148,7 +148,7 @@ func TestSend_Turnstile_SolvedOrDown(t *testing.T) {
 		fmt.Fprintf(w, `{"success":%t,"hostname":"acme.example","challenge_ts":%q}`, q.FormValue("response") != "wrong", time.Date(2026, 11, 20, 11, 59, 0, 0, time.UTC).Format(time.RFC3339))
 	}))
 	t.Cleanup(verifier.Close)
-	r := newChallenging(t, setup{options: func(o *api.Options) {
+	r := newChallenging(t, setup{options: func(o *apitest.Options) {
 		o.Turnstile = &challenge.Turnstile{Sitekey: "0x4", Secret: "s", Hosts: []string{"acme.example"}, Verifier: verifier.URL}
 	}})
 	r.visit("a@example.com", visitor, "", "").is(t, 200, "")
@@ -166,7 +166,7 @@ func TestSend_Turnstile_SolvedOrDown(t *testing.T) {
 	if n := asked.Load(); n != 4 {
 		t.Errorf("the verifier was asked %d times", n)
 	}
-	r.API.Reload(api.Live{Rules: r.onlyMailbox("mailboxes", "hour=9/1h"), Composer: r.Options.Live.Composer})
+	r.Reload(delivery.Live{Rules: r.onlyMailbox("mailboxes", "hour=9/1h"), Composer: r.Options.Live.Composer})
 	r.visit("a@example.com", visitor, "unneeded", "").is(t, 200, "")
 	if n := asked.Load(); n != 4 {
 		t.Error("the verifier was asked although no rule challenges")

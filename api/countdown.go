@@ -38,7 +38,7 @@ func (s *Server) reportSend(r *request, send rules.Send, d *rules.Decision) *rep
 
 // reportPeek returns the report of a decision about the mailbox of the request.
 func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
-	return r.reports(report.Of(d, r.mailbox.Hash(), s.names.subject, s.with.Now()))
+	return r.reports(report.Of(d, r.Mailbox.Hash(), s.names.subject, s.with.Now()))
 }
 
 // sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of
@@ -57,12 +57,12 @@ func (s *Server) openCountdown(r *request, token string) (send rules.Send, err e
 		return send, &problem{kind: unknownCountdown}
 	}
 	if send, err = rules.ParseSend(text, s.with.Identity); err == nil {
-		r.mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
+		r.Mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
 	}
 	if err != nil {
 		return send, fmt.Errorf("reading a countdown: %w", err)
 	}
-	send.Mailbox = r.mailbox.Key()
+	send.Mailbox = r.Mailbox.Key()
 	return send, nil
 }
 

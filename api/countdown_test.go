@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/internal/must"
@@ -119,7 +118,7 @@ func TestCountdown_Preflight_AllowsAnyPage(t *testing.T) {
 
 func TestCountdown_Rate_IsLimitedByAddress(t *testing.T) {
 	var bucket *throttle.Limiter
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		bucket = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)
 		o.Countdowns = bucket
 		behindProxy(o)

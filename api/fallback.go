@@ -17,10 +17,10 @@ func (s *Server) fallback() fiber.Handler {
 			return err
 		}
 		r := requestOf(c)
-		r.route = "fallback"
+		r.Route = "fallback"
 		c.Response().Reset()
 		err = s.runFallback(c)
-		set(c, "X-Request-Id", r.id)
+		set(c, "X-Request-Id", r.RequestID)
 		return err
 	}
 }

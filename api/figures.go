@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/wire"
 )
 
@@ -20,7 +21,7 @@ type figures struct {
 	Refunds    int            `json:"refunds"`
 	Resets     int            `json:"resets"`
 	Relays     []relayFigures `json:"relays"`
-	LastHour   rates          `json:"last_hour"`
+	LastHour   ledger.Rates   `json:"last_hour"`
 }
 
 // refusedBy is how many sends a limit of a rule refused.
@@ -42,7 +43,7 @@ type relayFigures struct {
 func (s *Server) showFigures(_ *request, _ *none) (any, error) {
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
-		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
+		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.with.Ledger.Hour.Rates(s.with.Now()),
 	}
 	if since := s.with.DegradedSince(); since != 0 {
 		f.Degraded = wire.Time(since)

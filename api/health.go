@@ -21,7 +21,7 @@ type healthAnswer struct {
 
 // showLive says that the process answers.
 func (s *Server) showLive(c *fiber.Ctx) error {
-	requestOf(c).level = slog.LevelDebug
+	requestOf(c).Level = slog.LevelDebug
 	return respond(c, healthAnswer{Status: "live"})
 }
 
@@ -30,7 +30,7 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 	if err := s.checkReady(); err != nil {
 		return err
 	}
-	requestOf(c).level = slog.LevelDebug
+	requestOf(c).Level = slog.LevelDebug
 	if since := s.with.DegradedSince(); since != 0 {
 		return respond(c, healthAnswer{"ready", true, wire.Time(since)})
 	}

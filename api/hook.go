@@ -13,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/ledger"
 )
 
 // accepted is the answer to an email that was sent. Others have words for the visitor.
@@ -27,7 +28,7 @@ func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
 		}
 		r.hook, r.call = hook, &hooks.Call{
 			Header: func(name string) string { return c.Get(name) }, Body: c.Request().Body(),
-			Now: time.UnixMilli(s.with.Now()), Began: r.began, Identity: s.with.Identity,
+			Now: time.UnixMilli(s.with.Now()), Began: r.Began, Identity: s.with.Identity,
 		}
 		if r.origin = s.prove(hook, r.call); r.origin == nil {
 			r.shown = systems
@@ -65,7 +66,7 @@ func (s *Server) takeHook(hook hooks.Hook) fiber.Handler {
 		case r.shown != systems:
 			err = &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
 		default:
-			r.key, r.door = hook.Name(), hook.Name()
+			r.Key, r.Door = hook.Name(), hook.Name()
 		}
 		switch hook := hook.(type) {
 		case hooks.Sender:
@@ -102,11 +103,11 @@ func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 		}
 	}()
 	for i, email := range emails {
-		r.isAbout(&email)
+		s.isAbout(r, &email)
 		attempt, first, err := s.beginEmail(r, i, !email.By.IsZero())
 		if first != nil {
-			s.metrics.sent(r, outcomeReplayed)
-			if r.replayed = true; first.Status != accepted.Status {
+			r.What = ledger.Replayed
+			if r.Replayed = true; first.Status != accepted.Status {
 				return *first
 			}
 			continue
@@ -124,9 +125,6 @@ func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 		}
 		if came := s.sendEmail(r, attempts[i], email); came.Status != accepted.Status {
 			return came
-		}
-		if i < len(emails)-1 { // the log line is about the last one
-			s.keepPart(r)
 		}
 	}
 	return accepted
@@ -147,18 +145,18 @@ func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send
 	for i := range emails {
 		email, traits := &emails[i], &emails[i].Traits
 		email.Rules, email.Composer, email.Decided, email.By = r.live.Rules, r.live.Composer, r.decided, by
-		traits.Mailbox, traits.Caller = email.Mail.To.Key(), r.key
+		traits.Mailbox, traits.Caller = email.Mail.To.Key(), r.Key
 		traits.Template, traits.Purpose = email.Mail.Template, email.Mail.Template
 		traits.Unverifiable = true // the system checks its own codes, and does not say what came of it
-		if wrong := s.delivery.Check(*email); len(wrong) > 0 {
+		if wrong := s.with.Delivery.Check(*email); len(wrong) > 0 {
 			return nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
 		}
 		s.warnOfInside(r, *traits)
-		r.visitor = traits.Client
+		r.Visitor = traits.Client
 	}
 	end := by.Add(relayAnswer)
 	if by.IsZero() {
-		end = r.began.Add(s.with.SendDeadline)
+		end = r.Began.Add(s.with.SendDeadline)
 	}
 	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), end)
 	return emails, s.enter(r.c, r, systems)
@@ -168,16 +166,16 @@ func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send
 // its answer, as the system may hear of this one alone.
 func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.Attempt, *idempotency.Answer, error) {
 	if !repeated {
-		return s.delivery.Attempt(r.ctx, r.id), nil, nil
+		return s.with.Delivery.Attempt(r.ctx, r.RequestID), nil, nil
 	}
-	event := s.names.request("POST /hooks/"+r.key, r.c.Request().Body())
-	name := idempotency.Name{Caller: r.key, Key: fmt.Sprintf("%x/%d", event, number)}
+	event := s.names.request("POST /hooks/"+r.Key, r.c.Request().Body())
+	name := idempotency.Name{Caller: r.Key, Key: fmt.Sprintf("%x/%d", event, number)}
 	for waited := false; ; waited = true {
-		attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, event)
+		attempt, first, err := s.with.Delivery.Begin(r.ctx, r.RequestID, name, event)
 		if waited && err != nil && r.ctx.Err() != nil {
 			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: errEarlierTry}
 		}
-		if kindOf(err) != delivery.InFlight {
+		if !isKind(err, delivery.InFlight) {
 			return attempt, first, err
 		}
 		front.Pause(r.ctx, inFlightPause)
@@ -190,7 +188,7 @@ var errEarlierTry = errors.New("an earlier try was still in progress")
 
 // sendEmail sends one email, and keeps what came of it for the next try of the call.
 func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) idempotency.Answer {
-	r.isAbout(&email)
+	s.isAbout(r, &email)
 	came := accepted
 	if result, err := attempt.Send(email); err != nil {
 		came = s.told(r, s.notSent(r, email.Traits, err))

@@ -11,7 +11,7 @@ import (
 
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
@@ -25,11 +25,11 @@ const (
 )
 
 // hooksOn has both hooks on, with their templates.
-func hooksOn(t testing.TB) func(*api.Options) {
+func hooksOn(t testing.TB) func(*apitest.Options) {
 	secrets := must.Get(hooks.ParseSecrets("v1,whsec_" + hookSecret))(t)
 	from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t)
 	templates := must.Get(message.LoadTemplates(nil, "en", "supabase", "logto"))(t)
-	return func(o *api.Options) {
+	return func(o *apitest.Options) {
 		o.Hooks = []hooks.Hook{hooks.NewSupabase(secrets, "https://project.supabase.example/auth/v1"), hooks.NewLogto(logtoHeader, "https://app.example")}
 		o.Live.Composer = must.Get(message.NewComposer(from, templates))(t)
 	}

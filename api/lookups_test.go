@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
@@ -15,8 +14,8 @@ import (
 
 // lookingUp is a setup in which a caller may look up three times at once and then every 20 ms. An API
 // key and an admin key have one name.
-func lookingUp(t testing.TB, changes ...func(*api.Options)) setup {
-	return setup{options: func(o *api.Options) {
+func lookingUp(t testing.TB, changes ...func(*apitest.Options)) setup {
+	return setup{options: func(o *apitest.Options) {
 		o.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
 		o.AdminKeys = must.Get(apikey.Parse("shop:"+opsKey, nil))(t)
 		for _, change := range changes {
@@ -72,6 +71,18 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 	r.do("GET", path, appKey, "").is(t, 200, "")
 }
 
+// Wrong keys are counted on every route that needs one, whatever the limit of lookups; a right key is never refused for them.
+func TestWrongKeys_EachRoute_CountedByAddress(t *testing.T) {
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.WrongKeys = must.Get(apikey.NewGuesses(1, o.Now))(t) }, actions: twoActions, rules: ruleForEach})
+	for _, path := range []string{"/send-code", "/verify-code", "/actions/reply/take", "/send-code"} {
+		r.do("POST", path, "no-such-key", `{"email":"tried@example.com"}`).is(t, 401, "unauthorized")
+	}
+	got := r.do("POST", "/send-code", "no-such-key", `{"email":"tried@example.com"}`)
+	got.is(t, 429, "quota-exceeded")
+	got.says(t, fields{"rule": "wrong-keys"})
+	r.send("tried@example.com").is(t, 200, "")
+}
+
 // Where no key is asked for each visitor is a caller: an IPv4 address or an IPv6 network.
 func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
 	r := newRig(t, lookingUp(t, keyless, behindProxy))
@@ -92,7 +103,7 @@ func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
 func TestLookups_LimiterFails_NotAnswered(t *testing.T) {
 	lookups := &throttletest.Faulty{}
 	lookups.Fail("taken")
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Lookups = lookups.Break(apitest.Limiter(throttletest.Policy(t, "hour=1/1h"), nil))
 	}})
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 503, "store-unavailable")

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/url"
 
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
 )
@@ -54,7 +55,7 @@ func (s *Server) readMailbox(r *request) error {
 	if read.refused != "" {
 		return invalidFields([]fieldProblem{addressProblem("email", read.refused)})
 	}
-	r.mailbox = read.Address
+	r.Mailbox = read.Address
 	return nil
 }
 
@@ -64,20 +65,20 @@ func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) { return s.peek
 // peekMailbox answers as a send by the caller would be answered by the rules that do not count by
 // visitor or template, and charges nothing. Its address is in no log of a proxy, as a path is.
 func (s *Server) peekMailbox(r *request, body *mailboxBody) (any, error) {
-	r.mailbox = body.Email.Address
+	r.Mailbox = body.Email.Address
 	return s.peek(r)
 }
 
 func (s *Server) peek(r *request) (any, error) {
-	send := sendTo(r.mailbox)
+	send := sendTo(r.Mailbox)
 	send.Caller = r.callerName()
 	decision, err := r.live.Rules.Peek(r.ctx, send)
 	if err != nil {
 		return nil, err
 	}
 	decision = unchallenged(decision)
-	answer := mailboxAnswer{Email: r.mailbox.String(), Denied: decision.Denied}
-	if found, err := s.with.Suppressions.Find(r.mailbox); err != nil {
+	answer := mailboxAnswer{Email: r.Mailbox.String(), Denied: decision.Denied}
+	if found, err := s.with.Suppressions.Find(r.Mailbox); err != nil {
 		return nil, err
 	} else if len(found) > 0 {
 		answer.Suppressed = suppressedBy(found[0])
@@ -87,7 +88,7 @@ func (s *Server) peek(r *request) (any, error) {
 
 // inspectMailbox shows an operator a mailbox and its sends.
 func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
-	mailbox := r.mailbox
+	mailbox := r.Mailbox
 	decision, err := r.live.Rules.Peek(r.ctx, sendTo(mailbox))
 	if err != nil {
 		return nil, err
@@ -122,12 +123,13 @@ func (s *Server) resetMailbox(r *request, body *mailboxResetBody) (any, error) {
 	if err := s.auditReady(r); err != nil {
 		return nil, err
 	}
-	mailbox, guesses := r.mailbox, 0
+	mailbox, guesses := r.Mailbox, 0
 	cleared, err := r.live.Rules.Reset(r.ctx, mailbox.Key())
 	if err == nil {
 		guesses, err = s.with.Guesses.Reset(r.ctx, mailbox.Key())
 	}
-	s.audit(r, "mailbox reset", err,
+	r.Reason, r.Cleared, r.Guessed = body.Reason, cleared, guesses
+	s.audit(r, ledger.MailboxReset, err,
 		slog.String("mailbox", mailbox.Hash()),
 		slog.String("reason", body.Reason),
 		slog.Int("cleared", cleared),

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -20,62 +19,31 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Buckets in seconds: a decision takes microseconds in one process and
-// milliseconds in a cluster; a relay takes tenths of a second to many seconds.
-var (
-	decisionBuckets = []float64{.000005, .00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}
-	relayBuckets    = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
-)
+// relayBuckets are in seconds: a relay takes tenths of one to many.
+var relayBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
 
-// metrics are the server's figures. None has a label that a caller chooses, so their number is
+// metrics are the server's figures beside those of the ledger. None has a label that a caller chooses, so their number is
 // bounded, and none names a mailbox.
 type metrics struct {
 	requests   *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
-	sends      *prometheus.CounterVec
-	shadows    *prometheus.CounterVec
-	actions    *prometheus.CounterVec
-	codes      *prometheus.CounterVec
-	decisions  prometheus.Histogram
-	relays     *prometheus.HistogramVec
-	refunds    *prometheus.CounterVec
 	resets     prometheus.Counter
-	suppressed *prometheus.CounterVec
 	notMe      *prometheus.CounterVec
 	bounces    *prometheus.CounterVec
 	challenges *prometheus.CounterVec
-	hour       lastHour
-	now        func() int64
 }
 
 func newMetrics(o Options, connections func() int) *metrics {
 	with := promauto.With(o.Metrics)
 	m := &metrics{
-		now: o.Now,
 		requests: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
 		durations: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
 			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
-		sends: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_sends_total", Help: "Send requests by outcome; rule and limit name what denied them."}, []string{"door", "outcome", "rule", "limit"}),
-		shadows: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_shadow_refusals_total", Help: "Admitted sends that a shadow rule would have refused."}, []string{"door", "rule", "limit"}),
-		actions: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_actions_total", Help: "Takes of actions by outcome; limit names what denied them."}, []string{"action", "outcome", "limit"}),
-		codes: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_codes_checked_total", Help: "Code checks by result."}, []string{"result"}),
-		decisions: with.NewHistogram(prometheus.HistogramOpts{
-			Name: "mailgate_decision_duration_seconds", Help: "Time to decide a send.", Buckets: decisionBuckets}),
-		relays: with.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mailgate_relay_duration_seconds", Help: "Time to hand an email to a relay, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
-		refunds: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_refunds_total", Help: "Refunds of quota for emails that were not sent, by result."}, []string{"result"}),
 		resets: with.NewCounter(prometheus.CounterOpts{
 			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
 	}
-	m.suppressed = with.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_suppressed_sends_total", Help: "Sends refused because the recipient is suppressed, by reason."}, []string{"reason"})
 	m.notMe = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_not_me_total", Help: "Recipients who said that they did not ask for an email, by the key that sent it."}, []string{"key"})
 	m.challenges = with.NewCounterVec(prometheus.CounterOpts{
@@ -91,7 +59,6 @@ func newMetrics(o Options, connections func() int) *metrics {
 	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"})
 	for _, r := range suppression.Reasons {
-		m.suppressed.WithLabelValues(string(r))
 		with.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mailgate_suppressions", Help: "Entries of the suppression list, by reason.", ConstLabels: prometheus.Labels{"reason": string(r)}},
 			func() float64 { return float64(o.Suppressions.Counts()[r]) })
@@ -101,68 +68,14 @@ func newMetrics(o Options, connections func() int) *metrics {
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Open connections."}, func() float64 { return float64(connections()) })
 	o.Metrics.MustRegister(relayGauges(o.RelayStats))
-	m.fromZero(httpDoor)
 	for _, hook := range o.Hooks {
-		if _, sends := hook.(hooks.Sender); sends {
-			m.fromZero(hook.Name())
-			continue
-		}
-		for _, kind := range bounce.Kinds {
-			m.bounces.WithLabelValues(hook.Name(), string(kind), string(bounce.Applied))
+		if _, reports := hook.(hooks.Reporter); reports {
+			for _, kind := range bounce.Kinds {
+				m.bounces.WithLabelValues(hook.Name(), string(kind), string(bounce.Applied))
+			}
 		}
 	}
 	return m
-}
-
-// fromZero creates the series that alerts use: Prometheus sees no increase in one that begins with
-// its first count.
-func (m *metrics) fromZero(door string) {
-	for kind := range sendProblems {
-		m.sends.WithLabelValues(door, string(kind), "", "")
-	}
-	for _, outcome := range []string{outcomeSent, outcomeReplayed, outcomeChallenged} {
-		m.sends.WithLabelValues(door, outcome, "", "")
-	}
-	for _, result := range []string{delivery.RefundDone, delivery.RefundGivenUp} {
-		m.refunds.WithLabelValues(result)
-	}
-}
-
-// httpDoor names this one among those that count sends here.
-const httpDoor = "http"
-
-func (m *metrics) sent(r *request, outcome string) {
-	r.outcome = outcome
-	m.count(r.door, outcome, "", "")
-}
-
-func (m *metrics) denied(r *request, rule, limit string) {
-	r.outcome = string(delivery.Limited)
-	m.count(r.door, r.outcome, rule, limit)
-}
-
-// checked counts a check of a code.
-func (m *metrics) checked(r *request, result string) {
-	r.outcome = result
-	m.codes.WithLabelValues(result).Inc()
-}
-
-// acted counts what came of an action.
-func (m *metrics) acted(r *request, outcome, limit string) {
-	r.outcome = outcome
-	m.actions.WithLabelValues(r.action, outcome, limit).Inc()
-}
-
-// count counts a send by what came of it. One that a limit refused has the rule and the limit, and one that is
-// denied for good the rule.
-func (m *metrics) count(door, outcome, rule, limit string) {
-	m.sends.WithLabelValues(door, outcome, rule, limit).Inc()
-	switch outcome {
-	case outcomeSent:
-		m.hour.count(m.now(), 1, 0)
-	case string(delivery.Limited), outcomeChallenged:
-		m.hour.count(m.now(), 0, 1)
-	}
 }
 
 // exposition is the last text of /metrics. Making it takes a millisecond or two of a processor, so
@@ -193,7 +106,7 @@ func (s *Server) showMetrics(c *fiber.Ctx) error {
 		}
 		last.text = text.Bytes()
 	}
-	requestOf(c).level = slog.LevelDebug
+	requestOf(c).Level = slog.LevelDebug
 	return respondRaw(c, string(expfmt.NewFormat(expfmt.TypeTextPlain)), last.text)
 }
 

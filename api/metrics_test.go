@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -40,7 +40,7 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
 	text := r.has(t,
 		`mailgate_sends_total{door="http",limit="",outcome="sent",rule=""} 1`,
-		`mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="http",limit="minute",outcome="quota-exceeded",rule="mailbox"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
@@ -133,7 +133,7 @@ func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
 // Two accounts at one host and port are one relay in the metrics, where a label must not repeat. An
 // open circuit of either is an alert.
 func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.RelayStats = func() []relay.Stats {
 			return []relay.Stats{
 				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, CircuitOpen: true},
@@ -155,7 +155,7 @@ func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 func TestFigures_Sends_Counted(t *testing.T) {
 	var down atomic.Bool
 	r := newRig(t, setup{
-		options: func(o *api.Options) {
+		options: func(o *apitest.Options) {
 			o.Ready = func(context.Context) error {
 				if down.Load() {
 					return throttletest.ErrFault

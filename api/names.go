@@ -20,10 +20,9 @@ type names struct {
 
 // The purposes of the keys that are derived from the secret here.
 const (
-	requestsOf      = "mailgate api: fingerprints of requests, version 1"
-	takesOf         = "mailgate api: ids of idempotent takes, version 1"
-	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
-	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
+	requestsOf     = "mailgate api: fingerprints of requests, version 1"
+	takesOf        = "mailgate api: ids of idempotent takes, version 1"
+	subjectsInLogs = "mailgate api: subjects in logs, version 1"
 )
 
 func newNames(of []byte) (names, error) {

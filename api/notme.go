@@ -13,9 +13,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/mailgate/mailgate/api/web"
-	"github.com/mailgate/mailgate/countdown"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/network"
-	"github.com/mailgate/mailgate/internal/secret"
+	"github.com/mailgate/mailgate/internal/notme"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -23,26 +23,12 @@ import (
 
 // notMe is the page of the link {{.NotMe}} in an email, by which a recipient says that they did not ask for it.
 type notMe struct {
-	tokens *countdown.Tokens
 	page   *template.Template
 	style  template.CSS
 	policy string
 }
 
-const (
-	notMeOf   = "mailgate api: links of recipients who did not ask, version 1"
-	notMePath = "/not-me/"
-	notMeLife = 30 * 24 * 60 * 60 * 1000 // milliseconds that a link is valid
-)
-
-func newNotMe(of []byte) (n notMe, err error) {
-	key, err := secret.Key(of, notMeOf) // so that no countdown is such a link
-	if err != nil {
-		return n, err
-	}
-	if n.tokens, err = countdown.New(key); err != nil {
-		return n, err
-	}
+func newNotMe() (n notMe, err error) {
 	style, err := fs.ReadFile(web.FS(), "notme.css")
 	if err != nil {
 		return n, err
@@ -52,12 +38,6 @@ func newNotMe(of []byte) (n notMe, err error) {
 	n.policy = "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	n.page, err = template.ParseFS(web.FS(), "notme.html")
 	return n, err
-}
-
-// notMeLink returns the link for the recipient of a send.
-func (s *Server) notMeLink(send rules.Send) string {
-	token := s.notMe.tokens.Seal(string(send.AppendText(nil)), s.with.Now()+notMeLife)
-	return strings.TrimSuffix(s.with.PublicURL, "/") + notMePath + token
 }
 
 // notMeWords are what a page says: its title, its text and its button.
@@ -95,7 +75,7 @@ func (s *Server) showNotMe(c *fiber.Ctx) error {
 	if _, ok := s.openNotMe(r); !ok {
 		return s.failNotMe(c, &problem{kind: notFound}, notMeInvalid, "")
 	}
-	stopped, err := s.saidNotMe(r.mailbox)
+	stopped, err := s.saidNotMe(r.Mailbox)
 	switch {
 	case err != nil:
 		return err
@@ -116,17 +96,17 @@ func (s *Server) stopNotMe(c *fiber.Ctx) error {
 	if key := network.Visitor(send.Client); key != "" {
 		visitor = s.names.subject(key)
 	}
-	before, err := s.saidNotMe(r.mailbox)
+	before, err := s.saidNotMe(r.Mailbox)
 	if err == nil {
-		_, err = s.with.Suppressions.Add(r.ctx, r.mailbox, suppression.NotMe, "link; key "+send.Caller+", visitor "+visitor)
+		_, err = s.with.Suppressions.Add(r.ctx, r.Mailbox, suppression.NotMe, "link; key "+send.Caller+", visitor "+visitor)
 	}
 	if err != nil {
 		return s.failNotMe(c, problemOf(err), notMeFailed, "")
 	}
 	if !before {
-		r.outcome, r.only = outcomeSuppressed, append(r.only, slog.String("reason", string(suppression.NotMe)))
+		r.What, r.Reason = ledger.Suppression, string(suppression.NotMe)
 		s.metrics.notMe.WithLabelValues(send.Caller).Inc()
-		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a recipient did not ask for the email", slog.String("request_id", r.id), slog.Any("mailbox", r.mailbox),
+		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a recipient did not ask for the email", slog.String("request_id", r.RequestID), slog.Any("mailbox", r.Mailbox),
 			slog.String("key", send.Caller), slog.String("visitor", visitor), slog.String("template", send.Template))
 	}
 	return s.writeNotMe(c, fiber.StatusOK, notMeStopped, notMeUndo)
@@ -138,7 +118,7 @@ func (s *Server) undoNotMe(c *fiber.Ctx) error {
 	if _, ok := s.openNotMe(r); !ok {
 		return s.failNotMe(c, &problem{kind: notFound}, notMeInvalid, "")
 	}
-	if err := s.with.Suppressions.Lift(r.ctx, r.mailbox, suppression.NotMe); err != nil {
+	if err := s.with.Suppressions.Lift(r.ctx, r.Mailbox, suppression.NotMe); err != nil {
 		return s.failNotMe(c, problemOf(err), notMeFailed, notMeUndo)
 	}
 	return s.writeNotMe(c, fiber.StatusOK, notMeUndone, "")
@@ -146,13 +126,13 @@ func (s *Server) undoNotMe(c *fiber.Ctx) error {
 
 // openNotMe returns the send of the link, whose mailbox becomes that of the request.
 func (s *Server) openNotMe(r *request) (send rules.Send, ok bool) {
-	text, ok := s.notMe.tokens.Open(r.c.Params("token"), s.with.Now())
+	text, ok := s.with.NotMe.Open(r.c.Params("token"), s.with.Now())
 	if !ok {
 		return send, false
 	}
 	send, err := rules.ParseSend(text, s.with.Identity)
 	if err == nil {
-		r.mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
+		r.Mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
 	}
 	return send, err == nil
 }
@@ -182,7 +162,7 @@ func (s *Server) writeNotMe(c *fiber.Ctx, status int, words [2]notMeWords, below
 	var page bytes.Buffer
 	err := s.notMe.page.Execute(&page, map[string]any{
 		"Lang": lang, "Title": said[0], "Text": said[1], "Button": said[2], "Style": s.notMe.style, "Changed": c.Method() == fiber.MethodPost,
-		"Action": notMePath + c.Params("token") + below,
+		"Action": notme.Path + c.Params("token") + below,
 	})
 	if err != nil {
 		return fmt.Errorf("writing the page of a link: %w", err)

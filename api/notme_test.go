@@ -7,15 +7,15 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
 // notMeOn has the link in the default template.
-func notMeOn(t testing.TB) func(*api.Options) {
+func notMeOn(t testing.TB) func(*apitest.Options) {
 	own := fstest.MapFS{"code/en/text.txt": {Data: []byte("{{.Code}}\nNot you? {{.NotMe}}\n")}}
-	return func(o *api.Options) {
+	return func(o *apitest.Options) {
 		o.PublicURL = "https://mail.acme.example/"
 		o.Live.Composer = must.Get(message.NewComposer(must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t), must.Get(message.LoadTemplates(own, "en"))(t)))(t)
 	}

@@ -9,28 +9,26 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
-	"github.com/mailgate/mailgate/internal/events"
+	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/notme"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
-	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Options are what a Server works with. All are required unless their comment says otherwise.
 type Options struct {
-	Live  Live
-	Relay delivery.Relay
+	Delivery *delivery.Service
+	Ledger   *ledger.Ledger
 
-	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
+	// Identity says which addresses are one mailbox, and names them in logs. The zero Identity folds nothing.
 	Identity address.Identity
 	// APIKeys open the routes of applications and AdminKeys those of operators, which are closed
 	// if there are API keys only. Without keys every program that reaches the listener is a
@@ -51,6 +49,8 @@ type Options struct {
 	// bound.
 	Countdowns *throttle.Limiter
 
+	WrongKeys *apikey.Guesses // of each address, through all doors
+
 	// Hooks take the calls of other systems, and have names that no API key has. It may be empty. Bounces applies
 	// what they report.
 	Hooks   []hooks.Hook
@@ -60,35 +60,21 @@ type Options struct {
 	// a clock. The caller calls done.
 	TryRules func(now func() int64) (set *rules.Set, done func(), err error)
 
-	// Events tells a service of the operator what becomes of emails. It may be nil.
-	Events *events.Events
-
 	// Turnstile is a challenge beside the proof of work, for rules that have one. Nil for none.
 	Turnstile *challenge.Turnstile
 
-	// PublicURL is where recipients reach this server, for links in emails. Empty if no template has one.
-	PublicURL string
+	NotMe *notme.Links // in emails
 
-	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
-	// mailboxes and subjects in logs. Servers that share their records share it as well. 16
-	// bytes or more, impossible to guess.
+	// Secret seals countdown tokens, and keys the hashes of requests, and of subjects in logs. Servers that share their
+	// records share it as well. 16 bytes or more, impossible to guess.
 	Secret []byte
-	// Codes keeps the codes made here, so that they can be checked.
-	Codes *verify.Codes
-	// Guesses is the limiter of Codes, which operators read and reset.
+	// Guesses is the limiter of codes, which operators read and reset.
 	Guesses *throttle.Limiter
-	// Requests keeps the answers to sends with an Idempotency-Key. Its lease is SendDeadline and
-	// delivery.LeaseRest, or longer.
-	Requests *idempotency.Requests
-	// Suppressions are the recipients who get no email. Passes limits how often a critical one reaches an
-	// address that bounced; it keeps ids.
+	// Suppressions are the recipients who get no email.
 	Suppressions *suppression.List
-	Passes       *throttle.Limiter
-	Proofs       *proof.Proofs // are in the emails
 	// SendDeadline bounds a request as a whole, decision and relay.
 	SendDeadline time.Duration
-	// StoreTimeout is how long a store may take to refund a charge or to store an answer, at
-	// each try, and to say whether it is ready. Less than delivery.LeaseRest.
+	// StoreTimeout is how long a store may take to say whether it is ready.
 	StoreTimeout time.Duration
 
 	// MaxConnections are open at once; the next ones wait. RequestsPerKey says how many of them one
@@ -96,9 +82,6 @@ type Options struct {
 	MaxConnections int
 	// Ops moves /metrics from Serve to ServeOps. Both serve the health checks.
 	Ops bool
-	// DrainDelay is how long Shutdown keeps serving with /readyz at 503, so that a
-	// load balancer notices before connections are refused. It may be 0.
-	DrainDelay time.Duration
 
 	// Ready returns an error while the stores cannot be used.
 	Ready func(context.Context) error
@@ -110,7 +93,7 @@ type Options struct {
 
 	Tracer *trace.Tracer // of requests with a key; nil for none
 
-	Log   *slog.Logger // a line for each request
+	Log   *slog.Logger
 	Audit *slog.Logger // what operators did
 	// AuditReady waits until the audit log can be written. It is asked before an operator's action.
 	AuditReady func(context.Context) error

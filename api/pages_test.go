@@ -22,7 +22,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/mailgate/mailgate"
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -32,7 +32,7 @@ func TestReady_States_Answers(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
 	var broken bool
 	degraded := int64(0)
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.DegradedSince = func() int64 { return degraded }
 		o.Ready = func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
@@ -63,7 +63,7 @@ func TestReady_States_Answers(t *testing.T) {
 // A client without a key cannot have the stores asked more often than a few times a second.
 func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
 	var asked atomic.Int64
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Ready = func(context.Context) error { asked.Add(1); return nil }
 	}})
 	began := time.Now()
@@ -84,7 +84,7 @@ func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
 
 // The page shows every route and allows scripts of this server only.
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Version = "1.2.3<x>" }})
 	r.do("GET", "/openapi.yaml", "", "").reads(t, string(mailgate.OpenAPI))
 	var fromYAML, fromJSON any
 	must.Have(0, errors.Join(yaml.Unmarshal(mailgate.OpenAPI, &fromYAML), json.Unmarshal([]byte(r.do("GET", "/openapi.json", "", "").text), &fromJSON)))
@@ -106,7 +106,7 @@ func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 
 // Every method of every documented path is answered.
 func TestMethods_EachPath_Answered(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		hooksOn(t)(o)
 		bouncesOn(t)(o)
 	}})
@@ -187,7 +187,7 @@ func TestRequestID_Given_KeptIfSafe(t *testing.T) {
 // a shutdown ends the context of one that waits.
 func TestFallback_OtherPaths_Answered(t *testing.T) {
 	entered := make(chan struct{})
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/panic":
@@ -275,7 +275,7 @@ func TestCountdownFiles_Requested_CachedAndCompressed(t *testing.T) {
 
 // The countdown's script is compressed once, not for each request.
 func TestCountdownFiles_ManyRequests_CompressedOnce(t *testing.T) {
-	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }})
+	r := newRig(t, setup{alone: true, options: func(o *apitest.Options) { o.Log = slog.New(slog.DiscardHandler) }})
 	const requests, most = 50, 128 << 10
 	w := r.dial("") // the client of the tests checks each answer, which allocates
 	get := func() {

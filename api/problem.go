@@ -56,6 +56,15 @@ var (
 	notReady            = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )
 
+// kinds are those of sends that were not accepted, by their names.
+var kinds = func() map[string]*kind {
+	all := map[string]*kind{}
+	for _, one := range []*kind{recipientRejected, recipientSuppressed, recipientDenied, relayUnavailable, busy, storeUnavailable, keyInFlight, keyMismatch, deliveryUnknown, internal} {
+		all[one.name] = one
+	}
+	return all
+}()
+
 // soon is the Retry-After of what may be over in a moment, in milliseconds.
 const soon = 1000
 
@@ -170,7 +179,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 
 // note notes a problem for the log.
 func (r *request) note(p *problem) {
-	r.problem, r.level, r.cause = p.kind.name, p.level(), p.cause
+	r.Problem, r.Level, r.Cause = p.kind.name, p.level(), p.cause
 }
 
 // denied returns the problem of a refusal.

@@ -16,26 +16,26 @@ func (s *Server) boundLookups(to access) step {
 	kind := map[access]string{applications: "application ", operators: "operator "}[to]
 	return s.bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
 		if r.shown == to {
-			r.key = r.shownName
+			r.Key = r.shownName
 			return kind + r.shownName
 		}
-		return visitor(r.client)
+		return visitor(r.From)
 	})
 }
 
-// wrongKey counts a wrong key that came through another door with those of its address here, and reports
-// whether there are too many.
-func (s *Server) wrongKey(from netip.Addr) bool {
-	if s.with.Lookups == nil {
-		return false
+// countWrongKey refuses an address that has sent too many wrong keys, through all doors together, in place of telling it
+// that this one is wrong.
+func (s *Server) countWrongKey(r *request) error {
+	v, err := s.with.WrongKeys.Count(s.alive, r.From)
+	if err == nil && !v.Allowed {
+		return denied(r.reports(report.OfOne("wrong-keys", "this address's wrong keys", s.names.subject(visitor(r.From)), &v)))
 	}
-	v, err := s.with.Lookups.Take(s.alive, visitor(from))
-	return err == nil && !v.Allowed
+	return nil
 }
 
 // boundCountdowns admits as many requests of an address as Options.Countdowns does.
 func (s *Server) boundCountdowns() step {
-	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, func(r *request) string { return visitor(r.client) })
+	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, func(r *request) string { return visitor(r.From) })
 }
 
 func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
 	"strconv"
@@ -15,52 +14,19 @@ import (
 
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/delivery"
-	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/recent"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
-	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
 )
 
-// isKept reports whether operators can look at a request: it was a send, a check of a code, an action or
-// something that an operator did, or an attempt at one that names a mailbox.
-func (r *request) isKept() bool { return r.outcome != "" || r.problem != "" && !r.mailbox.IsZero() }
-
-// keepRequest keeps what the log line says of a request, and what is only for operators.
-func (s *Server) keepRequest(r *request) {
-	r.attrs = append(append(r.attrs, slog.String("door", r.door)), r.only...)
-	if r.outcome == "" {
-		r.add("outcome", r.problem)
-	}
-	r.add("visitor", network.Visitor(r.visitor))
-	r.add("said", r.report.Said())
-	s.keepEntry(r.attrs)
-}
-
-// keepEntry keeps for operators what a log line says, and tells their service.
-func (s *Server) keepEntry(attrs []slog.Attr) {
-	now := s.with.Now()
-	s.recent.Add(now, attrs)
-	s.with.Events.Note(now, attrs)
-}
-
 // isAbout notes the send that what follows is about.
-func (r *request) isAbout(send *delivery.Send) {
-	r.mailbox, r.only = send.Mail.To, r.only[:0]
-	if purpose := send.Traits.Purpose; purpose != "" {
-		r.only = append(r.only, slog.String("purpose", purpose))
+func (s *Server) isAbout(r *request, send *delivery.Send) {
+	if r.What != nil {
+		s.noteEarlier(r)
 	}
-}
-
-// keepPart keeps what a request has done so far, before it does more of the kind.
-func (s *Server) keepPart(r *request) {
-	r.describe(fiber.StatusOK, time.Since(r.began))
-	s.keepRequest(r)
-	r.attrs, r.only = r.attrs[:0], r.only[:0]
-}
-
-// noteReply notes what a relay said, for operators.
-func (r *request) noteReply(name string, said relay.Reply) {
-	r.only = append(r.only, slog.String("relay", name), slog.String("reply", said.Masked(r.mailbox)))
+	r.Mailbox, r.Purpose, r.ID, r.Relay, r.Reply, r.Report = send.Mail.To, send.Traits.Purpose, throttle.ID{}, "", nil, report.Report{}
 }
 
 const (
@@ -108,9 +74,9 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, audited := &s.recent, r.c.Query("audited")
+	log, audited := &s.with.Ledger.Recent, r.c.Query("audited")
 	if audited == "true" {
-		log = &s.audited
+		log = &s.with.Ledger.Audited
 	}
 	limit, notLimit := strconv.Atoi(cmp.Or(r.c.Query("limit"), strconv.Itoa(shownRequests)))
 	before, notNumber := strconv.ParseUint(cmp.Or(r.c.Query("before"), strconv.Itoa(math.MaxInt64)), 10, 63)
@@ -205,6 +171,6 @@ type refusedAnswer struct {
 // countRefused handles GET /admin/requests/refused: who was refused most in the last hour.
 func (s *Server) countRefused(_ *request, _ *none) (any, error) {
 	since := wire.Time(s.with.Now() - time.Hour.Milliseconds())
-	most := s.recent.Most(recent.Filter{Since: since, Members: map[string]string{"outcome": string(delivery.Limited)}}, mostRefused, "mailbox", "visitor", "key")
+	most := s.with.Ledger.Recent.Most(recent.Filter{Since: since, Members: map[string]string{"outcome": ledger.Limited.Word}}, mostRefused, "mailbox", "visitor", "key")
 	return refusedAnswer{since, most["mailbox"], most["visitor"], most["key"]}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 )
@@ -41,7 +41,7 @@ func same(t testing.TB, got []string, want ...string) {
 
 // Why did Alice not get her code: typing her address finds everything that the node did about her.
 func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
-	r := newRig(t, setup{actions: twoActions, options: func(*api.Options) {}})
+	r := newRig(t, setup{actions: twoActions, options: func(*apitest.Options) {}})
 	const alice = `"email":"alice@example.com"`
 	r.do("POST", "/send-code", appKey, `{`+alice+`,"client_ip":"2001:db8::7"}`).is(t, 200, "")
 	r.now.Add(18_750)
@@ -57,14 +57,14 @@ func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
 
 	same(t, r.kept("email=aLice%2B7@example.com", "key", "route", "door", "reason"),
 		"suppressed shop send-code http complaint", "mailbox reset alex admin-reset http ticket 4712", "recipient suppressed alex admin-suppress http complaint",
-		"incorrect shop verify-code http <nil>", "invalid blog send-code http <nil>", "denied shop send-code http <nil>", "sent shop send-code http <nil>")
+		"incorrect shop verify-code http <nil>", "invalid blog send-code http <nil>", "quota-exceeded shop send-code http <nil>", "sent shop send-code http <nil>")
 	same(t, r.kept("audited=true", "key", "from", "reason", "source"),
 		"mailbox reset alex 127.0.0.1 ticket 4712 <nil>", "recipient suppressed alex 127.0.0.1 complaint ticket 4711")
-	same(t, r.kept("outcome=denied", "at", "request_id", "rule", "limit", "wait_ms", "visitor", "said"),
-		"denied 2026-11-20T12:00:18.750Z "+refused.header.Get("X-Request-Id")+" mailbox minute 41250 2001:db8::/64 minute 0 of 1 left, wait 41250 ms, hour 4 of 5 left, day 9 of 10 left")
+	same(t, r.kept("outcome=quota-exceeded", "at", "request_id", "rule", "limit", "wait_ms", "visitor", "said"),
+		"quota-exceeded 2026-11-20T12:00:18.750Z "+refused.header.Get("X-Request-Id")+" mailbox minute 41250 2001:db8::/64 minute 0 of 1 left, wait 41250 ms, hour 4 of 5 left, day 9 of 10 left")
 	same(t, r.kept("outcome=sent&until=2026-11-20T12:00:10Z", "reply"), "sent 250 2.0.0 OK: queued")
 	same(t, r.kept("since=2026-11-20T13:00:10%2B01:00&limit=2", "action"), "taken reply", "suppressed <nil>")
-	same(t, r.kept("visitor=2001:db8::/64&limit=1"), "denied")
+	same(t, r.kept("visitor=2001:db8::/64&limit=1"), "quota-exceeded")
 
 	got := r.do("GET", "/admin/requests?limit=1&outcome=sent", opsKey, "")
 	got.hides(t, "2001:db8")
@@ -114,7 +114,7 @@ func TestRequests_Followed_ShowsWhatComes(t *testing.T) {
 	}
 	bob := next()
 	r.send("alice@example.com").is(t, 429, "quota-exceeded")
-	if came := next(); bob.Outcome != "sent" || came.Outcome != "denied" || came.Mailbox == bob.Mailbox || response.Header.Get("Content-Type") != "text/event-stream" {
+	if came := next(); bob.Outcome != "sent" || came.Outcome != "quota-exceeded" || came.Mailbox == bob.Mailbox || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%+v, then %+v", bob, came)
 	}
 	for range 15 {

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 )
 
@@ -17,13 +18,13 @@ import (
 // before a reload: it gets the first answer then.
 func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, error) {
 	if r.idempotencyKey == "" {
-		return s.delivery.Attempt(r.ctx, r.id), nil
+		return s.with.Delivery.Attempt(r.ctx, r.RequestID), nil
 	}
 	traits, gone := body.send.Traits, invalidFields(body.gone)
 	name := idempotency.Name{Caller: r.callerName(), Key: r.idempotencyKey}
-	attempt, first, err := s.delivery.Begin(r.ctx, r.id, name, s.names.request("POST /send-code", r.c.Request().Body()))
+	attempt, first, err := s.with.Delivery.Begin(r.ctx, r.RequestID, name, s.names.request("POST /send-code", r.c.Request().Body()))
 	switch {
-	case gone != nil && kindOf(err) == delivery.Mismatch:
+	case gone != nil && isKind(err, delivery.Mismatch):
 		return nil, gone
 	case err != nil:
 		return nil, s.notSent(r, traits, err)
@@ -56,12 +57,10 @@ func onlyTemplate(wrong []fieldProblem) bool {
 	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
 }
 
-// kindOf returns the kind of an error of package delivery, or "".
-func kindOf(err error) delivery.Kind {
-	if e, ok := errors.AsType[*delivery.Error](err); ok {
-		return e.Kind
-	}
-	return ""
+// isKind reports whether an error of package delivery is of a kind.
+func isKind(err error, kind delivery.Kind) bool {
+	e, ok := errors.AsType[*delivery.Error](err)
+	return ok && e.Kind == kind
 }
 
 // readKey reads the request's Idempotency-Key, if it has one.
@@ -94,8 +93,7 @@ func answerOf(c *fiber.Ctx) idempotency.Answer {
 
 // replay answers a retry with the first answer.
 func (s *Server) replay(r *request, first *idempotency.Answer) {
-	s.metrics.sent(r, outcomeReplayed)
-	r.replayed, r.problem = true, problemIn(first.Body)
+	r.What, r.Replayed, r.Problem = ledger.Replayed, true, problemIn(first.Body)
 	for _, field := range first.Header {
 		set(r.c, field.Name, field.Value)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -87,7 +88,7 @@ func TestIdempotencyKey_OtherBody_Mismatch(t *testing.T) {
 // progress.
 func TestIdempotencyKey_Simultaneous_OneEmail(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Relay = sender }})
 	const clicks = 32
 	answers := make(chan reply, clicks)
 	for range clicks {
@@ -144,10 +145,10 @@ func TestIdempotencyKey_StorageFails_NothingSentTwice(t *testing.T) {
 func TestIdempotencyKey_TemplateGone_FirstAnswerStays(t *testing.T) {
 	r := newRig(t, setup{})
 	const old = `{"email":"gone@example.com","template":"invite"}`
-	r.reload(func(live *api.Live) { live.Composer = composerWith(t, invitation) })
+	r.reload(func(live *delivery.Live) { live.Composer = composerWith(t, invitation) })
 	first := r.onceAs(appKey, "k", old)
 	first.is(t, 200, "")
-	r.reload(func(live *api.Live) { live.Composer = composerWith(t, nil) })
+	r.reload(func(live *delivery.Live) { live.Composer = composerWith(t, nil) })
 	r.onceAs(appKey, "k", old).again(t, first)
 	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
 	r.sent(1)
@@ -164,13 +165,13 @@ func TestIdempotencyKey_TemplateGone_FirstAnswerStays(t *testing.T) {
 // template is gone, and that answer stays.
 func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
 	const body = `{"email":"lost@example.com","template":"invite"}`
-	r, store := newFaulty(t, setup{options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) }})
+	r, store := newFaulty(t, setup{options: func(o *apitest.Options) { o.Live.Composer = composerWith(t, invitation) }})
 	r.keys.refused.Store(answered)
 	id := r.onceAs(appKey, "k", body).body["id"]
 	r.shutdown()
 	r.keys.refused.Store(0)
 	r = r.another()
-	r.reload(func(live *api.Live) { live.Composer = composerWith(t, nil) })
+	r.reload(func(live *delivery.Live) { live.Composer = composerWith(t, nil) })
 	r.onceAs(appKey, "k", body).is(t, 409, "idempotency-in-flight")
 	r.now.Add(lease)
 	store.Fail("peek")
@@ -197,7 +198,7 @@ func TestIdempotencyKey_Malformed_Refused(t *testing.T) {
 
 // While a secret is changed the old one and the new one are one caller.
 func TestIdempotencyKey_SecretChanged_SameCaller(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.APIKeys = must.Get(apikey.Parse("shop:the-new-secret,shop:the-old-secret,blog:another-key", nil))(t)
 	}})
 	const body = `{"email":"change@example.com"}`

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
@@ -46,7 +45,7 @@ type rig struct {
 
 // setup is what a test changes.
 type setup struct {
-	options func(*api.Options)
+	options func(*apitest.Options)
 	relay   *fault.Script // a relay of faults in place of the sandbox
 	policy  string
 	dir     string // of the stores; in memory, if empty
@@ -70,7 +69,7 @@ func newRig(t testing.TB, with setup) *rig {
 	}
 	r := &rig{t: t, now: new(atomic.Int64)}
 	r.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
-	r.Server = apitest.New(apitest.Setup{Dir: with.dir, Now: r.now.Load, Faults: with.relay, Change: func(s *apitest.Server, o *api.Options) {
+	r.Server = apitest.New(apitest.Setup{Dir: with.dir, Now: r.now.Load, Faults: with.relay, Change: func(s *apitest.Server, o *apitest.Options) {
 		r.Server = s
 		if with.policy != "" {
 			s.Mailboxes = r.tiers("mailboxes", with.policy)

@@ -1,6 +1,9 @@
 package api
 
-import "github.com/gofiber/fiber/v2"
+import (
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/notme"
+)
 
 // routes registers all routes. A name is what logs and metrics call a route.
 func (s *Server) routes(app *fiber.App) {
@@ -41,9 +44,9 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/openapi.json", page(s.showContractJSON, public)).Name("openapi")
 	app.Get("/docs", page(s.showDocs, public)).Name("docs")
 	app.Get("/countdown/:token", handler(s, s.showCountdown, countdowns, public)).Name("countdown")
-	app.Get(notMePath+":token", page(s.showNotMe, countdowns, public)).Name("not-me")
-	app.Post(notMePath+":token", page(s.stopNotMe, countdowns, public)).Name("not-me-stop")
-	app.Post(notMePath+":token"+notMeUndo, page(s.undoNotMe, countdowns, public)).Name("not-me-undo")
+	app.Get(notme.Path+":token", page(s.showNotMe, countdowns, public)).Name("not-me")
+	app.Post(notme.Path+":token", page(s.stopNotMe, countdowns, public)).Name("not-me-stop")
+	app.Post(notme.Path+":token"+notMeUndo, page(s.undoNotMe, countdowns, public)).Name("not-me-undo")
 	app.Get("/countdown.js", page(s.serveScript, public)).Name("countdown-script")
 	app.Get("/countdown.d.ts", page(s.serveTypes, public)).Name("countdown-types")
 	if !s.with.Ops {

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -69,7 +71,7 @@ func (b *ruleBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 		}
 	}
 	b.key, b.send = by.Key(send), send
-	r.subject = s.names.subject(b.key)
+	r.Subject = s.names.subject(b.key)
 	return wrong
 }
 
@@ -79,13 +81,13 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed, r.subject}, r.reports(report.OfOne(r.counted.Name, "", r.subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed && !r.counted.Denies(body.send), r.Subject}, r.reports(report.OfOne(r.counted.Name, "", r.Subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
-	cleared, err := s.clear(r, "rule", r.counted.Name, body.key, body.Reason)
-	return &resetAnswer{Rule: r.counted.Name, Subject: r.subject, Cleared: cleared}, err
+	cleared, err := s.clear(r, ledger.RuleReset, slog.String("rule", r.counted.Name), body.key, body.Reason)
+	return &resetAnswer{Rule: r.counted.Name, Subject: r.Subject, Cleared: cleared}, err
 }
 
 // callerNames are the names that callers of sends can have.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -96,7 +96,7 @@ func TestRule_EachTrait_RefusesAndIsReset(t *testing.T) {
 			written := func() int64 { return must.Get(os.Stat(filepath.Join(dir, "history.db-wal")))(t).Size() }
 			r := newRig(t, setup{
 				policy: "day=100/24h", dir: dir,
-				options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) },
+				options: func(o *apitest.Options) { o.Live.Composer = composerWith(t, invitation) },
 				rules: func(r *rig, own *rules.Rule) []rules.Rule {
 					extra := rules.Rule{Name: "extra", By: tt.by, Limiter: r.counted("rule-extra", tt.algorithm)}
 					return append(ruleForEach(r, own), extra)
@@ -174,7 +174,7 @@ func TestSend_TwoRulesRefuse_NamesTheLongerWait(t *testing.T) {
 	})
 	r.now.Add(500)
 	r.send("another@example.com").says(t, fields{"rule": "callers", "limit": "blink", "wait_ms": 500.0})
-	r.has(t, `mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`, `mailgate_sends_total{door="http",limit="blink",outcome="denied",rule="callers"} 1`)
+	r.has(t, `mailgate_sends_total{door="http",limit="minute",outcome="quota-exceeded",rule="mailbox"} 1`, `mailgate_sends_total{door="http",limit="blink",outcome="quota-exceeded",rule="callers"} 1`)
 }
 
 // A send and a lookup tell the longest wait until the next send, of any rule. Another caller's lookup
@@ -192,7 +192,7 @@ func TestLookup_CallersRule_TellsTheCallerOnly(t *testing.T) {
 // An exempt mailbox has no limits of its own, and other rules apply.
 func TestSend_ExemptMailbox_HasNoLimits(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
-		own.Cases = []rules.Case{{Some: rules.Some{Mailboxes: []string{"e2e-*@example.com"}}}}
+		own.Exempt.Mailboxes = []string{"e2e-*@example.com"}
 		return also("visitors", rules.ByClientIP, "hour=1/1h")(r, own)
 	}})
 	for _, got := range []reply{r.send("e2e-1@example.com"), r.send("e2e-1@example.com"), r.do("GET", "/mailboxes/e2e-1@example.com", appKey, "")} {
@@ -235,7 +235,7 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		exempt := rules.Some{Mailboxes: []string{"@qa.wilder.example"}}
-		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Cases: []rules.Case{{Some: exempt}}}}
+		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Exempt: exempt}}
 	}})
 	for i := range 3 {
 		r.send(fmt.Sprintf("m@s%d.wilder.example", i)).is(t, 200, "")
@@ -259,7 +259,7 @@ func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 func TestSend_AddressInside_IsLoggedOnce(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		exempt := rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
-		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Cases: []rules.Case{{Some: exempt}}}}
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Exempt: exempt}}
 	}})
 	for i, step := range []struct {
 		client string

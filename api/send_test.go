@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -197,7 +197,7 @@ var titled = fstest.MapFS{
 // Data that makes no email in this template is an invalid field: nothing is charged.
 func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 	r := newRig(t, setup{policy: "minute=2/60s"})
-	r.reload(func(live *api.Live) { live.Composer = composerWith(t, titled) })
+	r.reload(func(live *delivery.Live) { live.Composer = composerWith(t, titled) })
 	body := func(title int, more string) string {
 		return `{"email":"a@example.com","template":"own","data":{"title":"` + strings.Repeat("x", title) + `"}` + more + `}`
 	}

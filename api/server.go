@@ -14,12 +14,8 @@ import (
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/challenge"
-	"github.com/mailgate/mailgate/internal/recent"
-	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/share"
-	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/valyala/fasthttp"
 )
 
@@ -29,7 +25,6 @@ type Server struct {
 	main     *front.Endpoint
 	ops      *front.Endpoint
 	metrics  *metrics
-	delivery *delivery.Service
 	reading  json.Options // of bodies
 	validate *validator.Validate
 	console  []byte
@@ -45,14 +40,9 @@ type Server struct {
 	callers    map[string]*share.Caller // by the name of their key
 	operators  *share.Caller            // all of them
 	names      names
-	recent     recent.Log // requests, for operators
-	audited    recent.Log // what operators did, which no flood of requests drives out
 	following  atomic.Int32
 
-	others []func(context.Context) error // see AlsoDrain
-	live   atomic.Pointer[Live]
 	trying sync.Mutex // held by the running trial of other tiers or rules
-	past   past
 	notMe  notMe
 
 	challenges *challenge.Issuer
@@ -86,7 +76,6 @@ func New(o Options) (s *Server, err error) {
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
 	}
-	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.metrics = newMetrics(o, func() int { return s.main.Connections() })
@@ -94,12 +83,6 @@ func New(o Options) (s *Server, err error) {
 	if s.console, err = s.consolePage(); err != nil {
 		return nil, err
 	}
-	s.delivery = delivery.New(delivery.Options{
-		NotMe:    s.notMeLink,
-		Admitted: func(send rules.Send) { s.past.add(o.Now(), send, false) },
-		Relay:    o.Relay, Codes: o.Codes, Requests: o.Requests, Suppressions: o.Suppressions, Passes: o.Passes, Proofs: o.Proofs, StoreTimeout: o.StoreTimeout,
-		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds, Suppressed: s.metrics.suppressed},
-	})
 	s.newEndpoints()
 	return s, nil
 }
@@ -109,21 +92,14 @@ func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
 		return err
 	}
-	if s.notMe, err = newNotMe(s.with.Secret); err != nil {
+	if s.notMe, err = newNotMe(); err != nil {
 		return err
 	}
 	if s.challenges, err = challenge.New(s.with.Secret, s.with.Turnstile); err != nil {
 		return err
 	}
-	if s.names, err = newNames(s.with.Secret); err != nil {
-		return err
-	}
-	logged, err := secret.Key(s.with.Secret, mailboxesInLogs)
-	if err != nil {
-		return err
-	}
-	s.with.Identity = s.with.Identity.WithLogKey([32]byte(logged))
-	return nil
+	s.names, err = newNames(s.with.Secret)
+	return err
 }
 
 func (s *Server) newEndpoints() {
@@ -162,9 +138,9 @@ func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, why *kin
 	defer app.ReleaseCtx(c)
 	r := s.begin(c)
 	defer s.finish(r)
-	r.route = "unread"
+	r.Route = "unread"
 	if why == methodUnknown {
-		r.route = "unknown-method"
+		r.Route = "unknown-method"
 	}
 	_ = s.fail(c, &problem{kind: why, detail: detail}) // never fails
 	s.record(c, r)

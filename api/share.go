@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/share"
 )
 
@@ -28,7 +28,7 @@ func (s *Server) share(c *fiber.Ctx) error {
 	s.identify(c, r)
 	s.identifyHook(c, r)
 	if r.shown == open && !s.takeKeyless(r) {
-		r.route, r.unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
+		r.Route, r.Unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
 		return tooManyWithoutKey()
 	}
@@ -74,12 +74,12 @@ func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
 		}
 		return nil
 	}
-	if r.key == "" {
+	if r.Key == "" {
 		return nil
 	}
 	who := s.operators
 	if to != operators {
-		who = s.callers[r.key]
+		who = s.callers[r.Key]
 	}
 	if !r.held.Enter(r.ctx, who) {
 		return s.tooMany(c, r)
@@ -91,7 +91,7 @@ func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
 // others are counted.
 func (s *Server) tooMany(c *fiber.Ctx, r *request) error {
 	if _, reports := r.hook.(hooks.Reporter); c.Route().Path == "/send-code" || r.hook != nil && !reports {
-		s.metrics.sent(r, string(delivery.Busy))
+		r.What = ledger.Busy
 	}
 	return &problem{kind: busy, retryAfter: soon,
 		detail: "Too many requests with this key are in progress. This one had no effect and was not charged."}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -29,7 +29,7 @@ var withoutKey = max(8, 2*runtime.GOMAXPROCS(0))
 // of operations.
 func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	r, limiter := newFaulty(t, setup{options: func(o *api.Options) { o.Ops = true }})
+	r, limiter := newFaulty(t, setup{options: func(o *apitest.Options) { o.Ops = true }})
 	ops := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go r.API.ServeOps(ops)
 	token := r.send("held@example.com").token()
@@ -95,7 +95,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 
 // A client that does not read its answer holds its part of the share for a moment only.
 func TestShare_SlowReaders_LeaveIt(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.OpenAPI = append(slices.Clone(o.OpenAPI), strings.Repeat("# more than a socket holds\n", 1<<20)...)
 	}})
 	for range withoutKey {
@@ -144,12 +144,12 @@ func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 }
 
 // patient cuts off no send while a test holds it up.
-func patient(o *api.Options) { o.SendDeadline = time.Minute }
+func patient(o *apitest.Options) { o.SendDeadline = time.Minute }
 
 // A send that waits for the relay does not count as one that is being decided.
 func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { patient(o); o.Relay = sender }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { patient(o); o.Relay = sender }})
 	var group sync.WaitGroup
 	for n := range 32*runtime.GOMAXPROCS(0) + 2 {
 		group.Go(func() { r.send(fmt.Sprintf("patient%d@example.com", n)).is(t, 200, "") })
@@ -164,7 +164,7 @@ func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	const most = 4
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.MaxConnections = 2 * most
 		o.Relay = sender
 		patient(o)
@@ -198,7 +198,7 @@ func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 // silent one: there is one copy of a page for all.
 func TestOpenAPI_Unread_TakesLittleMemory(t *testing.T) {
 	const clients, most = 100, 64 << 10
-	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
+	r := newRig(t, setup{alone: true, options: func(o *apitest.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
 	const ask = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
 	first := r.dial(ask)
 	if size := len(first.read("GET", "/openapi.yaml").text); size < most/2 {

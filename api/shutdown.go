@@ -2,53 +2,31 @@ package api
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
-
-	"github.com/mailgate/mailgate/api/front"
 )
 
-// handingOver is the time that Shutdown leaves the last queued send to hand over its email.
-const handingOver = 5 * time.Second
+// Drain has /readyz answer 503 and every answer end its connection from now on.
+func (s *Server) Drain() { s.draining.Store(true) }
 
-// Shutdown stops serving without losing a request. At once, /readyz answers 503 and every answer
-// ends its connection. After DrainDelay no new connections are accepted, idle ones are closed, and
-// requests in progress are finished; one that is still arriving has five seconds. A queued
-// send keeps waiting, unless it would come too late to hand over its email before ctx ends: it is
-// answered at once. When ctx ends first, the rest is cut off, with a moment for refunds, and ctx's
-// error is returned. Refunds take a few seconds or StoreTimeout at most; the log says what stays
-// charged.
+// Shutdown stops serving without losing a request: no new connections are accepted, idle ones are closed, and requests in
+// progress are finished; one that is still arriving has five seconds. When ctx ends first, the rest is cut off, with a
+// moment to be answered, and ctx's error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.draining.Store(true)
+	s.Drain()
 	defer s.end()
-	front.Pause(ctx, s.with.DrainDelay)
-	if end, bounded := ctx.Deadline(); bounded {
-		s.delivery.Drain(end.Add(-min(handingOver, time.Until(end)/2)))
-	}
 	s.closing()
-	err := s.drain(ctx)
+	err := s.main.Drain(ctx)
 	if err != nil {
 		s.end()
 		inAMoment(ctx, s.main.Handled)
 	}
-	s.delivery.Close(ctx)
-	// The listener of operations comes last, so that a shutdown can be watched. Only requests for
-	// metrics can be cut off.
-	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.Drain(ctx) })
 	return err
 }
 
-// drain drains all doors at the same time.
-func (s *Server) drain(ctx context.Context) error {
-	errs := make([]error, len(s.others))
-	var all sync.WaitGroup
-	for i, drain := range s.others {
-		all.Go(func() { errs[i] = drain(ctx) })
-	}
-	err := s.main.Drain(ctx)
-	all.Wait()
-	return errors.Join(append(errs, err)...)
+// ShutdownOps ends the listener of operations, after all else, so that a shutdown can be watched. Only requests for
+// metrics can be cut off.
+func (s *Server) ShutdownOps(ctx context.Context) {
+	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.Drain(ctx) })
 }
 
 const moment = time.Second

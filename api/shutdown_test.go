@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -18,7 +19,7 @@ import (
 // The server is not ready at once and accepts no new connections; requests in progress are finished.
 func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Relay = sender
 		o.DrainDelay = 2 * time.Second
 	}})
@@ -29,7 +30,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	<-sender.entered
 
 	down := make(chan error, 1)
-	go func() { down <- r.API.Shutdown(context.Background()) }()
+	go func() { down <- r.ShutdownWithin(context.Background()) }()
 	var got reply
 	servertest.Eventually(t, "/readyz is 503", func() bool {
 		got = r.do("GET", "/readyz", "", "")
@@ -94,7 +95,7 @@ func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
 // When its time is up Shutdown cuts off what is left. A send whose email may have left stays charged.
 func TestShutdown_EmailMayHaveLeft_DeliveryUnknown(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Relay = sender }})
 	c := r.dial("")
 	c.send("cut-off@example.com")
 	<-sender.entered
@@ -120,7 +121,7 @@ func (r *rig) cutOff(after time.Duration) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	if err := r.API.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := r.ShutdownWithin(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		r.t.Errorf("Shutdown: %v", err)
 	}
 }
@@ -133,7 +134,7 @@ func TestServe_OutOfOrder_EndsCleanly(t *testing.T) {
 
 	o := r.Options
 	o.Metrics = prometheus.NewRegistry()
-	other := must.Get(api.New(o))(t)
+	other := must.Get(api.New(o.Options))(t)
 	if err := other.Shutdown(context.Background()); err != nil {
 		t.Errorf("Shutdown before Serve: %v", err)
 	}

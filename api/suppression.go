@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/suppression"
 )
@@ -71,23 +72,24 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 // suppress adds an address to the list.
 func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
 	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
-	return s.changeSuppression(r, outcomeSuppressed, func() error {
-		_, err := s.with.Suppressions.Add(r.ctx, r.mailbox, reason, body.Source)
+	r.Reason, r.Source = string(reason), body.Source
+	return s.changeSuppression(r, ledger.Suppression, func() error {
+		_, err := s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source)
 		return err
 	}, slog.String("reason", string(reason)), slog.String("source", body.Source))
 }
 
 // unsuppress removes an address from the list, for all reasons.
 func (s *Server) unsuppress(r *request, _ *none) (any, error) {
-	return s.changeSuppression(r, "suppression removed", func() error { return s.with.Suppressions.Remove(r.ctx, r.mailbox) })
+	return s.changeSuppression(r, ledger.Unsuppressed, func() error { return s.with.Suppressions.Remove(r.ctx, r.Mailbox) })
 }
 
-func (s *Server) changeSuppression(r *request, what string, change func() error, about ...slog.Attr) (any, error) {
+func (s *Server) changeSuppression(r *request, what *ledger.What, change func() error, about ...slog.Attr) (any, error) {
 	if err := s.auditReady(r); err != nil {
 		return nil, err
 	}
 	err := change()
-	s.audit(r, what, err, append(about, slog.String("mailbox", r.mailbox.Hash()))...)
+	s.audit(r, what, err, append(about, slog.String("mailbox", r.Mailbox.Hash()))...)
 	if err != nil {
 		return nil, explain(err, "The suppression list may be unchanged. Repeat the request when the storage is available again.")
 	}

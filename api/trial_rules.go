@@ -6,52 +6,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// past keeps the newest sends that this server admitted, for trials of rules.
-type past struct {
-	mu   sync.Mutex
-	all  []pastSend // a ring, once it is full
-	next int        // the oldest
-}
-
-type pastSend struct {
-	at       int64
-	send     rules.Send
-	verified bool // a code of its mailbox was right; of its caller's, if it has one
-}
-
-const (
-	mostPast = 20_000
-	pastDay  = int64(24 * 60 * 60 * 1000)
-)
-
-func (p *past) add(at int64, send rules.Send, verified bool) {
-	send.Template, send.Purpose = strings.Clone(send.Template), strings.Clone(send.Purpose) // of a body, which outlives no request
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.all) < mostPast {
-		p.all = append(p.all, pastSend{at, send, verified})
-		return
-	}
-	p.all[p.next] = pastSend{at, send, verified}
-	p.next = (p.next + 1) % mostPast
-}
-
-// after returns the sends after a time, oldest first.
-func (p *past) after(at int64) []pastSend {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := slices.Concat(p.all[p.next:], p.all[:p.next])
-	return slices.DeleteFunc(all, func(one pastSend) bool { return one.at <= at })
-}
+const pastDay = int64(24 * 60 * 60 * 1000)
 
 // rulesTrial is what other rules would have refused of the sends that were admitted.
 type rulesTrial struct {
@@ -90,46 +54,46 @@ func (s *Server) tryRules(r *request, _ *none) (any, error) {
 	t := rulesTrial{Complete: true, Rules: []triedRule{}, ServerTime: wire.Time(now), counts: map[triedRule]int{}}
 	within, cancel := context.WithTimeout(r.ctx, trialTime)
 	defer cancel()
-	return &t, t.replay(within, set, &clock, s.past.after(now-pastDay))
+	return &t, t.replay(within, set, &clock, s.with.Delivery.Past(now-pastDay))
 }
 
 // replay takes the sends again, each at its own time.
-func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.Int64, all []pastSend) error {
+func (t *rulesTrial) replay(ctx context.Context, set *rules.Set, clock *atomic.Int64, all []delivery.PastSend) error {
 	mailboxes, visitors := map[string]bool{}, map[string]bool{}
 	unverified := map[string]map[string][]rules.Charge{} // by mailbox and caller
 	for _, one := range all {
 		if t.Complete = ctx.Err() == nil; !t.Complete {
 			break
 		}
-		clock.Store(max(clock.Load(), one.at))
-		if one.verified {
-			if err := verifyAgain(ctx, set, unverified[one.send.Mailbox], one.send.Caller); err != nil {
+		clock.Store(max(clock.Load(), one.At))
+		if one.Verified {
+			if err := verifyAgain(ctx, set, unverified[one.Send.Mailbox], one.Send.Caller); err != nil {
 				return err
 			}
 			continue
 		}
-		d, err := set.Take(ctx, one.send, throttle.NewID())
+		d, err := set.Take(ctx, one.Send, throttle.NewID())
 		if err != nil {
 			return err
 		}
 		if t.Sends++; t.Since == nil {
-			since := wire.Time(one.at)
+			since := wire.Time(one.At)
 			t.Since = &since
 		}
 		t.count(&d)
 		if text, _ := set.Unverified(d.Charges); text != "" {
-			if unverified[one.send.Mailbox] == nil {
-				unverified[one.send.Mailbox] = map[string][]rules.Charge{}
+			if unverified[one.Send.Mailbox] == nil {
+				unverified[one.Send.Mailbox] = map[string][]rules.Charge{}
 			}
-			of := unverified[one.send.Mailbox]
-			of[one.send.Caller] = append(of[one.send.Caller], set.Returned(text)...)
+			of := unverified[one.Send.Mailbox]
+			of[one.Send.Caller] = append(of[one.Send.Caller], set.Returned(text)...)
 		}
 		if d.Challenge {
 			t.Challenged++
 		} else if !d.Allowed {
 			t.Refused++
-			mailboxes[one.send.Mailbox] = true
-			visitors[network.Visitor(one.send.Client)] = true
+			mailboxes[one.Send.Mailbox] = true
+			visitors[network.Visitor(one.Send.Client)] = true
 		}
 	}
 	delete(visitors, "") // unknown

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
@@ -18,7 +18,7 @@ const tryRules = "/admin/what-if/rules"
 // A trial replays the admitted sends of a day at their own times, under limits, denials and shadows, and charges nothing.
 func TestTryRules_SendsOfADay_CountedByRule(t *testing.T) {
 	wrong := error(nil)
-	r := newRig(t, setup{policy: "day=100/24h", options: func(o *api.Options) {
+	r := newRig(t, setup{policy: "day=100/24h", options: func(o *apitest.Options) {
 		o.TryRules = func(now func() int64) (*rules.Set, func(), error) {
 			own := must.Get(cache.Open(cache.Options{Now: now}))(t)
 			rule := func(name string, by rules.By, tiers string) rules.Rule {
@@ -26,7 +26,7 @@ func TestTryRules_SendsOfADay_CountedByRule(t *testing.T) {
 			}
 			shadow := rule("trial", rules.ByPurpose, "hour=1/1h")
 			shadow.Shadow = true
-			set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{Domains: []string{"example.net"}}}}},
+			set := must.Get(rules.New(rules.Options{Denials: []rules.Denial{{Name: "disposable", Some: rules.Some{Domains: []string{"example.net"}}}}},
 				rule(rules.MailboxRule, rules.ByMailbox, "day=100/24h"), rule("visitor", rules.ByClientIP, "minute=2/60s"), shadow))(t)
 			return set, func() { _ = own.Close() }, wrong
 		}
@@ -55,7 +55,7 @@ func TestTryRules_SendsOfADay_CountedByRule(t *testing.T) {
 
 // A trial knows which codes were right: a budget is charged for the others only, and a caller's report is about its own sends.
 func TestTryRules_Budget_CountsWhatStayedUnverified(t *testing.T) {
-	r := newRig(t, setup{policy: "day=100/24h", options: func(o *api.Options) {
+	r := newRig(t, setup{policy: "day=100/24h", options: func(o *apitest.Options) {
 		o.TryRules = func(now func() int64) (*rules.Set, func(), error) {
 			own := must.Get(cache.Open(cache.Options{Now: now}))(t)
 			limiter := func(name, tiers string) *throttle.Limiter {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -140,7 +140,7 @@ func TestVerify_NotAGuess_ChargesNone(t *testing.T) {
 // While codes or guesses cannot be read nothing is sent, charged or verified.
 func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	guesses := &throttletest.Faulty{}
-	r := newRig(t, setup{options: func(o *api.Options) {
+	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Guesses = guesses.Break(o.Guesses)
 	}})
 	code := r.mailed("down@example.com")
@@ -167,7 +167,7 @@ func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
 	const email = "back@example.com"
 	var codes []string
 	var fails error
-	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) {
+	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *apitest.Options) {
 		o.Relay = fakeSender(func(_ context.Context, text []byte) error {
 			codes = append(codes, sixDigits.FindString(string(text)))
 			journal.private(codes...)

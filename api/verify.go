@@ -1,8 +1,8 @@
 package api
 
 import (
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -21,24 +21,23 @@ type verifyAnswer struct {
 
 // verifyCode handles POST /verify-code. A correct code is used up.
 func (s *Server) verifyCode(r *request, body *verifyBody) (any, error) {
-	r.mailbox = body.Email.Address
+	r.Mailbox = body.Email.Address
 	if body.Verified != nil {
 		return s.reportVerified(r)
 	}
-	outcome, err := s.delivery.Verify(r.ctx, r.live.Rules, r.mailbox, text(body.Purpose), *body.Code)
+	outcome, err := s.with.Delivery.Verify(r.ctx, r.live.Rules, r.Mailbox, text(body.Purpose), *body.Code)
 	if err != nil {
-		s.metrics.checked(r, "failed")
+		r.What = ledger.Unchecked
 		return nil, explain(err, "The code cannot be checked now. A guess may have been counted.")
 	}
-	s.metrics.checked(r, verifyResults[outcome.Result])
+	r.What = checks[outcome.Result]
 	switch outcome.Result {
 	case verify.Correct:
-		s.past.add(s.with.Now(), rules.Send{Mailbox: r.mailbox.Key()}, true)
 		return verifyAnswer{true}, nil
 	case verify.Expired:
 		return nil, &problem{kind: codeExpired}
 	}
-	rep := r.reports(report.OfOne("guesses", "this mailbox's guesses at codes", r.mailbox.Hash(), &outcome.Guesses))
+	rep := r.reports(report.OfOne("guesses", "this mailbox's guesses at codes", r.Mailbox.Hash(), &outcome.Guesses))
 	if outcome.Result == verify.Spent {
 		return nil, denied(rep)
 	}
@@ -47,16 +46,15 @@ func (s *Server) verifyCode(r *request, body *verifyBody) (any, error) {
 
 // reportVerified is told that a code of the caller's was right. What other callers sent stays charged.
 func (s *Server) reportVerified(r *request) (any, error) {
-	if err := s.delivery.Report(r.ctx, r.live.Rules, r.mailbox, r.callerName()); err != nil {
-		s.metrics.checked(r, "failed")
+	if err := s.with.Delivery.Report(r.ctx, r.live.Rules, r.Mailbox, r.callerName()); err != nil {
+		r.What = ledger.Unchecked
 		return nil, explain(err, "The report cannot be kept now. Repeat it.")
 	}
-	s.metrics.checked(r, "reported")
-	s.past.add(s.with.Now(), rules.Send{Mailbox: r.mailbox.Key(), Caller: r.callerName()}, true)
+	r.What = ledger.Reported
 	return verifyAnswer{true}, nil
 }
 
-// verifyResults are the words for them in metrics.
-var verifyResults = map[verify.Result]string{
-	verify.Expired: "expired", verify.Incorrect: "incorrect", verify.Correct: "correct", verify.Spent: "spent",
+// checks are what becomes of a check, by the result.
+var checks = map[verify.Result]*ledger.What{
+	verify.Expired: ledger.Expired, verify.Incorrect: ledger.Incorrect, verify.Correct: ledger.Correct, verify.Spent: ledger.Spent,
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -76,7 +76,7 @@ func (w *walker) Each(ctx context.Context, visit func(key string, state []byte, 
 }
 
 // walking is a setup with a walker.
-func walking(each func(context.Context, func(string, []byte, int64) bool) error, options func(*api.Options)) setup {
+func walking(each func(context.Context, func(string, []byte, int64) bool) error, options func(*apitest.Options)) setup {
 	return setup{options: options, rules: func(_ *rig, own *rules.Rule) []rules.Rule {
 		own.Limiter = throttle.New(own.Limiter.Algorithm, &walker{own.Limiter.Home, each})
 		return nil
@@ -90,7 +90,7 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		each    func(context.Context, func(string, []byte, int64) bool) error
-		options func(*api.Options)
+		options func(*apitest.Options)
 		want    string
 	}{
 		{"one more", func(_ context.Context, visit func(string, []byte, int64) bool) error {
@@ -98,13 +98,13 @@ func TestWhatIf_ManyMailboxesOrSlow_IsIncomplete(t *testing.T) {
 				n++
 			}
 			return nil
-		}, func(o *api.Options) { o.SendDeadline = 10 * time.Minute }, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
+		}, func(o *apitest.Options) { o.SendDeadline = 10 * time.Minute }, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
 		{"until its time is over", func(ctx context.Context, visit func(string, []byte, int64) bool) error {
 			visit("one@example.com", one, 1)
 			<-ctx.Done()
 			visit("one@example.com", one, 1)
 			return ctx.Err()
-		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
+		}, func(o *apitest.Options) { o.SendDeadline = 500 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false,`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)

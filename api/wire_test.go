@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -179,7 +179,7 @@ func TestWire_PipelinedAndStalled_TimesOut(t *testing.T) {
 // Silent connections hold their room for ReadTimeout at most: then the next is served. It may time out
 // itself on a slow machine, so it is tried again.
 func TestConnections_Silent_MakeRoom(t *testing.T) {
-	r := newRig(t, setup{read: 200 * time.Millisecond, options: func(o *api.Options) { o.MaxConnections = 3 }})
+	r := newRig(t, setup{read: 200 * time.Millisecond, options: func(o *apitest.Options) { o.MaxConnections = 3 }})
 	for _, begin := range []string{"", "G", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
 		r.dial(begin)
 	}
@@ -210,7 +210,7 @@ func TestConnections_Silent_AreNoRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := newRecord()
-			r := newRig(t, setup{read: 2 * time.Second, idle: 2 * time.Second, options: func(o *api.Options) { o.Log = log.logger() }})
+			r := newRig(t, setup{read: 2 * time.Second, idle: 2 * time.Second, options: func(o *apitest.Options) { o.Log = log.logger() }})
 			w := r.dial(tt.said)
 			if strings.HasPrefix(tt.said, livez) {
 				w.read("GET", "/livez").is(t, 200, "")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/client"
 	"github.com/mailgate/mailgate/internal/must"
@@ -17,7 +16,7 @@ import (
 // A challenge comes with what its page needs, and its solution sends.
 func TestSend_Challenge_IsToldAndSolved(t *testing.T) {
 	t.Parallel()
-	s := apitest.Start(func(s *apitest.Server, o *api.Options) {
+	s := apitest.Start(func(s *apitest.Server, o *apitest.Options) {
 		limiter := func(name, tiers string) *throttle.Limiter {
 			return local.New(s.Store.Table(name), must.Have(throttle.ParsePolicy(tiers)))
 		}

@@ -67,9 +67,7 @@ func (s *Service) take(ctx context.Context, c *charge) *Error {
 	if !d.Allowed {
 		return &Error{Kind: Limited, Result: Result{Decision: d}}
 	}
-	if s.o.Admitted != nil {
-		s.o.Admitted(c.traits)
-	}
+	s.past.add(s.o.Now(), c.traits, false)
 	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
 	return nil
 }

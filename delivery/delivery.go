@@ -4,17 +4,17 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/notme"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // LeaseRest is how much longer than a send's deadline the lease of its key must be, so that an
@@ -33,10 +33,7 @@ type Options struct {
 	Suppressions *suppression.List
 	Passes       *throttle.Limiter
 	Proofs       *proof.Proofs // are in the emails
-	// NotMe makes the link by which a recipient says that they did not ask for an email.
-	NotMe func(rules.Send) string
-	// Admitted is told of each send that the rules admit. It may be nil.
-	Admitted func(rules.Send)
+	NotMe        *notme.Links  // in emails whose template has one
 	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
 	Now          func() int64 // milliseconds since 1970
@@ -44,34 +41,35 @@ type Options struct {
 	Metrics      Metrics
 }
 
-// Metrics count what a Service does.
-type Metrics struct {
-	Decisions  prometheus.Observer    // seconds that the rules took
-	Relays     prometheus.ObserverVec // seconds that a relay took, by outcome
-	Refunds    *prometheus.CounterVec // by RefundDone and RefundGivenUp
-	Suppressed *prometheus.CounterVec // by the reason
-}
-
 // Service sends emails and checks codes. It may be used by any number of goroutines.
 type Service struct {
 	o       Options
 	refunds *refunds
+	live    atomic.Pointer[Live]
+	past    past
 
 	drain    sync.Once
 	draining chan struct{} // closed by Drain
 	last     time.Time     // the last position in a queue that is waited for, after Drain
 }
 
-// New returns a Service. It needs all options.
+// New returns a Service. It needs all options, and Reload before a send.
 func New(o Options) *Service {
 	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}
 }
 
-// Drain ends the wait of sends whose position in a queue comes at last or later, so that
+// handingOver is the time that Drain leaves the last queued send to hand over its email.
+const handingOver = 5 * time.Second
+
+// Drain ends the wait of sends whose position in a queue comes too late to hand over their emails before ctx ends, so that
 // another server can take them on.
-func (s *Service) Drain(last time.Time) {
+func (s *Service) Drain(ctx context.Context) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return
+	}
 	s.drain.Do(func() {
-		s.last = last
+		s.last = end.Add(-min(handingOver, time.Until(end)/2))
 		close(s.draining)
 	})
 }

@@ -13,7 +13,7 @@ type Kind string
 
 const (
 	// Limited: a limit is reached. Result.Decision says which, and how long to wait.
-	Limited Kind = "denied"
+	Limited Kind = "quota-exceeded"
 	// Suppressed: the recipient is to get no email. Suppression says why.
 	Suppressed Kind = "suppressed"
 	// Denied: the operator's rules deny the send for good. Rule says which.

@@ -33,7 +33,8 @@ type Send struct {
 type Result struct {
 	ID        throttle.ID
 	MessageID string
-	ExpiresIn int64 // how long an issued code is valid, in milliseconds
+	ExpiresIn int64  // how long an issued code is valid, in milliseconds
+	Code      string // in the email
 	Decision  rules.Decision
 	Receipt   relay.Receipt // of a Send
 }
@@ -142,10 +143,10 @@ func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
 		mail.Code, mail.ExpiresInMS = a.charge.code, result.ExpiresIn
 	}
 	if q.Composer.HasNotMe(mail.Template) {
-		mail.NotMe = a.service.o.NotMe(q.Traits)
+		mail.NotMe = a.service.o.NotMe.Make(q.Traits, mail.NowMS)
 	}
 	composed, err := q.Composer.Compose(mail)
-	result.MessageID = composed.ID
+	result.MessageID, result.Code = composed.ID, mail.Code
 	composed.Bytes = append([]byte(a.service.o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)
 	return composed, err
 }

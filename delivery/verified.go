@@ -14,6 +14,9 @@ import (
 func (s *Service) Verify(ctx context.Context, set *rules.Set, to address.Address, purpose, typed string) (verify.Outcome, error) {
 	o, err := s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
 	s.verified(set, to, o.Notes)
+	if o.Result == verify.Correct && err == nil {
+		s.past.add(s.o.Now(), rules.Send{Mailbox: to.Key()}, true)
+	}
 	return o, err
 }
 
@@ -22,6 +25,9 @@ func (s *Service) Verify(ctx context.Context, set *rules.Set, to address.Address
 func (s *Service) Report(ctx context.Context, set *rules.Set, to address.Address, caller string) error {
 	notes, err := s.o.Codes.Report(ctx, to.Key(), caller)
 	s.verified(set, to, notes)
+	if err == nil {
+		s.past.add(s.o.Now(), rules.Send{Mailbox: to.Key(), Caller: caller}, true)
+	}
 	return err
 }
 

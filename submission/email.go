@@ -14,6 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -64,7 +65,7 @@ func (s *session) mailFrom(argument string) *reply {
 		}
 	}
 	s.id, s.began, s.from = throttle.NewID().String(), time.Now(), sender
-	s.life, s.end = context.WithCancel(s.server.Tracer.Begin(s.server.life, door, s.began, func(string) string { return "" }))
+	s.life, s.end = context.WithCancel(s.server.Tracer.Begin(s.server.life, ledger.SMTP, s.began, func(string) string { return "" }))
 	s.mail = s.server.Delivery.Mail(s.life, s.id)
 	return done
 }
@@ -101,27 +102,27 @@ func (s *session) rcptTo(argument string) *reply {
 		return &reply{452, "4.5.3", "the email has too many recipients"}
 	}
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.key), Template: template, Unverifiable: true}
-	result, err := s.mail.Charge(s.server.Rules(), mailbox, traits)
+	result, err := s.mail.Charge(s.server.Delivery.Live().Rules, mailbox, traits)
 	if err != nil {
-		refused := entry{to: mailbox, answer: failed(err, false), outcome: outcome(mailbox, err), cause: err}
-		switch e, _ := errors.AsType[*delivery.Error](err); {
-		case e != nil && e.Kind == delivery.Limited: // never with a code that calls the mailbox invalid: programs delete such addresses
+		refused := entry{to: mailbox, answer: failed(err, false), what: outcome(mailbox, err), cause: err}
+		switch e, _ := errors.AsType[*delivery.Error](err); refused.what {
+		case ledger.Limited: // never with a code that calls the mailbox invalid: programs delete such addresses
 			told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
 			refused.answer, refused.report, refused.cause = &reply{550, "5.7.1", told.SMTP(s.id)}, &told, nil
 			if slices.Contains(s.server.Defer, s.key) {
 				refused.answer.code, refused.answer.enhanced = 450, "4.7.1"
 			}
-		case e != nil && e.Kind == delivery.Denied:
+		case ledger.Denied:
 			refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
 		}
-		s.log(refused)
+		s.note(refused)
 		return refused.answer
 	}
 	if len(s.to) == 0 { // the time begins in which the text must come
 		s.conn.until = time.Now().Add(s.server.times.Arrival)
 	}
 	s.to = append(s.to, recipient{mailbox, result})
-	s.server.Shadows(door, s.id, mailbox, result.Decision)
+	s.server.Ledger.Shadows(ledger.SMTP, s.id, mailbox, &result.Decision)
 	return done
 }
 
@@ -151,7 +152,7 @@ func (s *session) data(argument string) *reply {
 		answer = failed(err, s.mail.Stays())
 	}
 	for _, to := range s.to {
-		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: outcome(to.Address, err), cause: err})
+		s.note(entry{to: to.Address, result: to.result, answer: answer, what: outcome(to.Address, err), cause: err})
 	}
 	s.mail.Finish(idempotency.Answer{Status: answer.code, Body: []byte(answer.enhanced + " " + answer.text)})
 	s.close()
@@ -182,7 +183,7 @@ func (s *session) repeats(text []byte) (answer *reply, err error) {
 		}
 		enhanced, said, _ := bytes.Cut(first.Body, []byte(" "))
 		answer = &reply{first.Status, string(enhanced), string(said) + "; not sent again"}
-		s.log(entry{to: to.Address, answer: answer, outcome: repeated})
+		s.note(entry{to: to.Address, answer: answer, what: ledger.Repeated})
 		s.mail.Withdraw(to.Address)
 		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
 		if answer.code != 250 {
@@ -196,18 +197,17 @@ func (s *session) repeats(text []byte) (answer *reply, err error) {
 }
 
 // outcome is what came of an email for one recipient.
-func outcome(to address.Address, err error) string {
+func outcome(to address.Address, err error) *ledger.What {
 	e, _ := errors.AsType[*delivery.Error](err)
-	switch {
+	switch refused, _ := errors.AsType[*relay.Error](err); {
 	case err == nil:
-		return sent
+		return ledger.Sent
 	case e == nil:
-		return string(delivery.Storage)
+		return ledger.Storage
+	case refused != nil && ledger.Of(err) == ledger.Rejected && !refused.To.IsZero() && refused.To != to:
+		return ledger.Unavailable // as the relay refused another
 	}
-	if refused, _ := errors.AsType[*relay.Error](err); e.Kind == delivery.Rejected && refused != nil && !refused.To.IsZero() && refused.To != to {
-		return string(delivery.Unavailable) // as the relay refused another
-	}
-	return string(e.Kind)
+	return ledger.Of(err)
 }
 
 // abandon refunds the recipients of an email that does not leave.
@@ -217,7 +217,7 @@ func (s *session) abandon(answer *reply, cause error) {
 	}
 	s.mail.Abandon()
 	for _, to := range s.to {
-		s.log(entry{to: to.Address, result: to.result, answer: answer, outcome: abandoned, cause: cause})
+		s.note(entry{to: to.Address, result: to.result, answer: answer, what: ledger.Abandoned, cause: cause})
 	}
 	s.close()
 }

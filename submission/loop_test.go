@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/submission"
@@ -166,10 +167,8 @@ func (r *rig) from(t *testing.T, address string) *client {
 // A malformed AUTH is a wrong key.
 func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	t.Parallel()
-	var counted atomic.Int64
-	r := start(t, setup{options: func(o *submission.Options) {
-		o.WrongKey = func(netip.Addr) bool { counted.Add(1); return false }
-	}})
+	guesses := must.Get(apikey.NewGuesses(1, func() int64 { return 0 }))(t)
+	r := start(t, setup{options: func(o *submission.Options) { o.WrongKeys = guesses }})
 	c := r.dial()
 	c.says("EHLO client.example", "250")
 	c.says("AUTH PLAIN %%%", "501 5.5.2")
@@ -179,8 +178,8 @@ func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	c.says("%%%", "501 5.5.2")
 	c.reads("421 4.7.0")
 	c.ends()
-	if n := counted.Load(); n != 3 {
-		t.Errorf("%d are counted", n)
+	if left := must.Get(guesses.Count(t.Context(), netip.MustParseAddr("127.0.0.1")))(t).Remaining(); left != 0 { // of four
+		t.Errorf("%d are left", left)
 	}
 }
 

@@ -195,7 +195,7 @@ func TestLostReply_OtherNode_FirstReply(t *testing.T) {
 	var shared submission.Options
 	r := start(t, setup{tiers: "hour=3/1h", options: func(o *submission.Options) { shared = *o }})
 	r.loses(letter)
-	node := start(t, setup{options: func(o *submission.Options) { o.Repeats, o.Rules = shared.Repeats, shared.Rules }})
+	node := start(t, setup{options: func(o *submission.Options) { o.Repeats = shared.Repeats; o.Delivery.Reload(*shared.Delivery.Live()) }})
 	c := node.signedIn()
 	c.to(alice)
 	c.data(letter, "250")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -58,26 +59,31 @@ func failed(err error, stays bool) *reply {
 		return &reply{550, "5.0.0", words(said)}
 	case said != nil && said.Final():
 		return &reply{said.Reply.Code, said.Reply.Enhanced, words(said)}
-	case stays, e != nil && e.Kind == delivery.Unknown:
-		return &reply{554, "5.4.0", "the relay did not confirm the email; it may arrive, and must not be sent again"}
-	case e != nil && e.Kind == delivery.InFlight:
-		return &reply{451, "4.3.2", "this email is being sent on another connection"}
-	case e != nil && e.Kind == delivery.Suppressed:
-		text := "this recipient is suppressed: " + string(e.Suppression.Reason)
+	case stays:
+		return replyOf(ledger.Unknown, "")
+	case e == nil:
+		return replyOf(ledger.Storage, "")
+	}
+	what, text := ledger.Of(err), ""
+	switch what {
+	case ledger.Suppressed:
+		text = "this recipient is suppressed: " + string(e.Suppression.Reason)
 		if e.Suppression.Until != 0 {
 			text += " until " + time.UnixMilli(e.Suppression.Until).UTC().Format(time.RFC3339)
 		}
-		return &reply{550, "5.7.1", text}
-	case e != nil && e.Kind == delivery.Denied:
-		return &reply{550, "5.7.1", "the rule " + e.Rule + " denies this recipient"}
-	case e == nil, e.Kind == delivery.Storage:
-		return &reply{451, "4.3.0", "the records are unavailable; nothing was sent"}
-	case e.Kind == delivery.Busy:
-		return &reply{451, "4.3.2", "too many emails are waiting; nothing was sent"}
-	case e.Kind == delivery.Unavailable, e.Kind == delivery.Deferred:
-		return &reply{451, "4.4.1", cmp.Or(words(said), "the relay is unavailable") + "; nothing was sent"}
+	case ledger.Denied:
+		text = "the rule " + e.Rule + " denies this recipient"
+	case ledger.Unavailable, ledger.Deferred:
+		if text = words(said); text != "" {
+			text += "; nothing was sent"
+		}
 	}
-	return &reply{451, "4.3.0", "internal error; nothing was sent"}
+	return replyOf(what, text)
+}
+
+// replyOf returns the reply of an outcome, with a text that says more, if there is one.
+func replyOf(what *ledger.What, text string) *reply {
+	return &reply{what.SMTP.Code, what.SMTP.Enhanced, cmp.Or(text, what.SMTP.Text)}
 }
 
 // maxWords keeps a reply within the 512 octets of RFC 5321.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +23,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -124,13 +124,9 @@ func start(t testing.TB, with setup) *rig {
 		Relay:  relays, StoreTimeout: time.Second, Now: now, Log: log,
 		Codes:        must.Get(verify.New(verify.Options{Store: keyed.Local(store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32)}))(t),
 		Suppressions: r.suppressions, Passes: local.New(store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t)),
-		Metrics: delivery.Metrics{
-			Suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "suppressed"}, []string{"reason"}),
-			Decisions:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
-			Relays:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
-			Refunds:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"}),
-		},
+		Metrics: delivery.NewMetrics(prometheus.NewRegistry()),
 	})
+	service.Reload(delivery.Live{Rules: set})
 	authority := servertest.NewAuthority(t)
 	hour := time.Hour.Milliseconds()
 	certificate := authority.Certificate(now()-hour, now()+hour, "127.0.0.1")
@@ -138,22 +134,13 @@ func start(t testing.TB, with setup) *rig {
 	pool.AppendCertsFromPEM(authority.PEM())
 	r.roots = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
 	o := submission.Options{
-		Delivery: service, Proofs: proofs, Rules: func() *rules.Set { return set }, Identity: must.Get(address.NewIdentity(true))(t),
+		Delivery: service, Proofs: proofs, Identity: must.Get(address.NewIdentity(true))(t),
 		Keys:    must.Get(apikey.Parse("app:"+appSecret+","+lateKey+":"+appSecret+"-late", nil))(t),
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
 		Repeats: idempotency.New(keyed.Local(store.Table("emails")), 30_000), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		Log: log, Now: now, Shadows: func(string, string, address.Address, rules.Decision) {}, WrongKey: func(netip.Addr) bool { return false },
-		Keep: func(attrs []slog.Attr) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.kept = append(r.kept, fmt.Sprint(attrs))
-		},
-		Count: func(_, outcome, rule, limit string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.counts[strings.TrimSpace(outcome+" "+rule+" "+limit)]++
-		},
+		Log: log, Now: now, WrongKeys: must.Get(apikey.NewGuesses(1000, now))(t),
+		Ledger: ledger.New(ledger.Options{Log: noted{r}, Notes: log, Metrics: prometheus.NewRegistry(), Now: now}),
 	}
 	if with.options != nil {
 		with.options(&o)
@@ -335,3 +322,27 @@ func (r *rig) encrypt(socket net.Conn) (net.Conn, *bufio.Reader) {
 }
 
 func base(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// noted keeps what the ledger notes: the lines, what operators are shown, and the counts by outcome.
+type noted struct{ *rig }
+
+// Enabled implements ledger.Log.
+func (noted) Enabled(slog.Level) bool { return true }
+
+// Line implements ledger.Log.
+func (n noted) Line(o *ledger.Outcome, line []byte) {
+	fmt.Fprintf(n.log, "outcome=%s %s", o.What.Word, line)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept = append(n.kept, fmt.Sprintf("outcome=%s reason=%s relay=%s", o.What.Word, o.Reason, o.Relay))
+	switch o.What {
+	case ledger.Abandoned, ledger.Repeated, ledger.WrongKey:
+		return
+	case ledger.Limited:
+		n.counts[o.What.Word+" "+o.Report.Rule+" "+o.Report.Limit]++
+	case ledger.Denied:
+		n.counts[o.What.Word+" "+o.Report.Rule]++
+	default:
+		n.counts[o.What.Word]++
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,38 +14,32 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // Options are what a Server works with. All are required, but for TLS.
 type Options struct {
-	Delivery *delivery.Service
-	Rules    func() *rules.Set // in force
-	Identity address.Identity
-	Keys     apikey.Keys                // sign clients in; without any, clients on this machine need none
-	WrongKey func(from netip.Addr) bool // counts a wrong password by its address, and reports whether there are too many
-	Repeats  *idempotency.Requests      // know the emails that were sent, so that none is sent again
-	Senders  Senders                    // that email may be from
-	Proofs   *proof.Proofs              // are added to the emails
-	Defer    []string                   // names of keys whose emails may come late: a limit defers them instead of refusing them
-	Domain   string                     // how the server names itself
-	MaxBytes int                        // of one email
-	TLS      *tls.Config                // offered by STARTTLS
+	Delivery  *delivery.Service
+	Ledger    *ledger.Ledger
+	Identity  address.Identity
+	Keys      apikey.Keys           // sign clients in; without any, clients on this machine need none
+	WrongKeys *apikey.Guesses       // the wrong passwords of each address
+	Repeats   *idempotency.Requests // know the emails that were sent, so that none is sent again
+	Senders   Senders               // that email may be from
+	Proofs    *proof.Proofs         // are added to the emails
+	Defer     []string              // names of keys whose emails may come late: a limit defers them instead of refusing them
+	Domain    string                // how the server names itself
+	MaxBytes  int                   // of one email
+	TLS       *tls.Config           // offered by STARTTLS
 
 	MaxConnections int
 
 	Log    *slog.Logger
 	Tracer *trace.Tracer // of emails; nil for none
 	Now    func() int64  // milliseconds since 1970
-	// Count counts a recipient by what came of it: "sent", or a delivery.Kind, with Limited the limit.
-	Count func(door, outcome, rule, limit string)
-	// Keep keeps for operators what is logged about a recipient, and what is only for them.
-	Keep func(attrs []slog.Attr)
-	// Shadows logs and counts the shadow rules that would have refused an admitted recipient.
-	Shadows func(door, id string, to address.Address, d rules.Decision)
 }
 
 // The bounds of a connection and of an email.
@@ -111,7 +104,7 @@ func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 			return nil
 		default: // such as a shortage of files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.Log.Warn("no connection can be accepted", "door", door, "cause", err.Error(), "again_in", pause)
+			s.Log.Warn("no connection can be accepted", "door", ledger.SMTP, "cause", err.Error(), "again_in", pause)
 			time.Sleep(pause)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/mailer/address"
 )
@@ -52,7 +53,7 @@ func (s *session) serve(implicit bool) {
 	defer func() {
 		if value := recover(); value != nil {
 			err, _ := errors.AsType[recovered.Error](recovered.From(value))
-			s.server.Log.Error("submission", "door", door, "cause", err.Error(), "stack", err.Stack)
+			s.server.Log.Error("submission", "door", ledger.SMTP, "cause", err.Error(), "stack", err.Stack)
 			s.conn.say(&reply{421, "4.3.0", "internal error; the connection is closed"})
 		}
 		s.abandon(nil, nil)

@@ -3,6 +3,7 @@ package apitest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,12 +15,18 @@ import (
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/events"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/notme"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -49,7 +56,7 @@ const (
 // Server is an API on a free port, and what it works with.
 type Server struct {
 	API     *api.Server
-	Options api.Options // it was made with
+	Options Options // it was made with
 	Addr    string
 	URL     string
 	Served  chan error // has what Serve of the API returned
@@ -66,6 +73,18 @@ type Server struct {
 	faults   *fault.Server // nil, if the relay has none
 }
 
+// Options are those of the API, and of what is made for it.
+type Options struct {
+	api.Options
+	Live       delivery.Live // in force at the start
+	Relay      delivery.Relay
+	Proofs     *proof.Proofs
+	Events     *events.Events // nil: off
+	PublicURL  string         // of links in emails
+	DrainDelay time.Duration  // before Shutdown stops serving
+	sends      delivery.Options
+}
+
 // Setup is what a test changes.
 type Setup struct {
 	Dir    string        // of the records; they are in memory, if empty
@@ -73,11 +92,11 @@ type Setup struct {
 	Faults *fault.Script // of a relay in place of the one that keeps what it is sent
 	// Change may replace the stores of the Server, and its options. Those that are made of the stores
 	// are made after it.
-	Change func(*Server, *api.Options)
+	Change func(*Server, *Options)
 }
 
 // Start starts a server with the default tiers and the action "reply", one a minute. change may be nil.
-func Start(change func(*Server, *api.Options)) *Server {
+func Start(change func(*Server, *Options)) *Server {
 	s := New(Setup{Change: change})
 	s.Serve()
 	return s
@@ -97,25 +116,24 @@ func New(with Setup) *Server {
 	metrics := prometheus.NewRegistry()
 	s.openRelays(with.Faults, relay.Options{Hooks: api.RelayHooks(metrics)})
 	composer := must.Have(message.NewComposer(must.Have(message.ParseSender("Acme <no-reply@acme.example>")), must.Have(message.LoadTemplates(nil, "en"))))
-	o := api.Options{
-		Live: api.Live{
-			Composer: composer,
-			Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
-		},
-		Relay: s.relays, RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
+	o := Options{Relay: s.relays, Proofs: must.Have(proof.New(nil, []byte(secret)))}
+	o.Live = delivery.Live{
+		Composer: composer,
+		Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
+	}
+	o.Options = api.Options{
+		RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
 		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),
-		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
 		TryRules: func(now func() int64) (*rules.Set, func(), error) {
 			own := must.Have(cache.Open(cache.Options{Now: now}))
 			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), throttle.DefaultPolicy())})
 			return set, func() { _ = own.Close() }, err
 		},
-		Proofs:       must.Have(proof.New(nil, []byte(secret))),
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
 		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
-		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
+		WrongKeys: must.Have(apikey.NewGuesses(1000, now)), Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
 		AuditReady: func(context.Context) error { return nil },
 	}
 	if with.Change != nil {
@@ -124,10 +142,61 @@ func New(with Setup) *Server {
 	if o.Live.Rules == nil {
 		o.Live.Rules = must.Have(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes}))
 	}
-	o.Codes = must.Have(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log}))
-	o.Requests = idempotency.New(s.Requests, Lease)
-	s.Options, s.API = o, must.Have(api.New(o))
+	o.sends = delivery.Options{
+		Relay: o.Relay, Codes: must.Have(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log})),
+		Requests: idempotency.New(s.Requests, Lease), Suppressions: o.Suppressions, Proofs: o.Proofs,
+		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
+		StoreTimeout: o.StoreTimeout, Now: now, Log: o.Log,
+	}
+	s.Options = o
+	s.make()
 	return s
+}
+
+// make makes the API, its delivery and its ledger.
+func (s *Server) make() {
+	o := &s.Options
+	o.NotMe = must.Have(notme.New(o.Secret, o.PublicURL))
+	o.Identity = must.Have(ledger.Names(o.Identity, o.Secret))
+	o.sends.NotMe, o.sends.Metrics = o.NotMe, delivery.NewMetrics(o.Metrics)
+	o.Delivery = delivery.New(o.sends)
+	s.Reload(o.Live)
+	doors := []string{ledger.HTTP}
+	for _, hook := range o.Hooks {
+		if _, sends := hook.(hooks.Sender); sends {
+			doors = append(doors, hook.Name())
+		}
+	}
+	o.Ledger = ledger.New(ledger.Options{Log: lines{o.Log}, Notes: o.Log, Events: o.Events, Metrics: o.Metrics, Doors: doors, Now: o.Now})
+	s.API = must.Have(api.New(o.Options))
+}
+
+// Reload replaces what is in force.
+func (s *Server) Reload(live delivery.Live) { s.Options.Delivery.Reload(live) }
+
+// lines writes the lines of outcomes to where a log has its own.
+type lines struct{ *slog.Logger }
+
+// Enabled implements ledger.Log.
+func (l lines) Enabled(level slog.Level) bool {
+	return l.Handler().Enabled(context.Background(), level)
+}
+
+// Line implements ledger.Log.
+func (l lines) Line(o *ledger.Outcome, line []byte) {
+	var members map[string]any
+	if err := json.Unmarshal(line, &members); err != nil {
+		panic(err)
+	}
+	delete(members, slog.TimeKey)
+	delete(members, slog.LevelKey)
+	message, _ := members[slog.MessageKey].(string)
+	delete(members, slog.MessageKey)
+	var attrs []slog.Attr
+	for name, value := range members {
+		attrs = append(attrs, slog.Any(name, value))
+	}
+	l.LogAttrs(context.Background(), o.Level, message, attrs...)
 }
 
 func (s *Server) listen() {
@@ -158,7 +227,7 @@ func (s *Server) Serve() {
 func (s *Server) Another() *Server {
 	next := &Server{Options: s.Options, Store: s.Store, Mailboxes: s.Mailboxes, Relay: s.Relay}
 	next.Options.Metrics = prometheus.NewRegistry()
-	next.API = must.Have(api.New(next.Options))
+	next.make()
 	next.listen()
 	next.Serve()
 	return next
@@ -168,7 +237,18 @@ func (s *Server) Another() *Server {
 func (s *Server) Shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return errors.Join(s.API.Shutdown(ctx), <-s.Served)
+	return errors.Join(s.ShutdownWithin(ctx), <-s.Served)
+}
+
+// ShutdownWithin ends the API.
+func (s *Server) ShutdownWithin(ctx context.Context) error {
+	s.API.Drain()
+	front.Pause(ctx, s.Options.DrainDelay)
+	s.Options.Delivery.Drain(ctx)
+	err := s.API.Shutdown(ctx)
+	s.Options.Delivery.Close(ctx)
+	s.API.ShutdownOps(ctx)
+	return err
 }
 
 // Close ends all of it.

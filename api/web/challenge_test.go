@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/challenge"
@@ -119,21 +118,6 @@ func TestCountdown_Challenge_IsSolvedBesideThePage(t *testing.T) {
 	strict.complains("TrustedScriptURL")
 }
 
-// A worker that never answers is given up after a while, and the page solves the challenge itself.
-func TestCountdown_SilentWorker_IsGivenUp(t *testing.T) {
-	t.Parallel()
-	p, v := newSite(t, `<form><input type="hidden" name="challenge"><button id="resend">Send again</button></form><mailgate-countdown for="resend"></mailgate-countdown>`)
-	p.shows(v, p.body)
-	v.run(`(() => { globalThis.Worker = class { postMessage() {} terminate() { globalThis.ended = true } }; globalThis.solved = 0; addEventListener("mailgate-solved", () => solved++) })()`)
-	v.update(required(must.Get(challenge.New([]byte("sixteen bytes of chance, or more"), nil))(t).Offer(challenge.For{Mailbox: "alice@example.com"}, time.Now().UnixMilli(), true).ALTCHA))
-	v.is(`document.getElementById("resend").getAttribute("aria-disabled")`, "true")
-	v.pass(4_900)
-	v.is("!!globalThis.ended", "false")
-	v.pass(100)
-	v.is("!!globalThis.ended", "true")
-	v.until("the page solves it", func() bool { v.pass(1); return get[int](v, "solved") == 1 })
-}
-
 // ALTCHA's widget solves mailgate's challenge, and the element that of ALTCHA's library, which takes its solution.
 func TestCountdown_Challenge_AsALTCHA(t *testing.T) {
 	t.Parallel()
@@ -189,7 +173,7 @@ func TestSignup_Challenge_IsSolvedAndSent(t *testing.T) {
 }
 
 func signUpSolves(t *testing.T, newVisitor opener) {
-	s := newServer(t, func(s *apitest.Server, o *api.Options) {
+	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		limiter := func(name, tiers string) *throttle.Limiter {
 			return local.New(s.Store.Table(name), must.Get(throttle.ParsePolicy(tiers))(t))
 		}

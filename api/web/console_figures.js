@@ -64,12 +64,12 @@ function showFigures(figures) {
   at("since").textContent = `Since ${moment(Date.parse(figures.since))}`;
 }
 
-// A repeated Idempotency-Key that was answered as it should be is no failure.
-const noFailures = ["sent", "replayed", "mismatch", "in-flight"];
+// A repeated Idempotency-Key that was answered as it should be is no failure, nor is a suppressed recipient.
+const noFailures = ["sent", "replayed", "mismatch", "in-flight", "suppressed"];
 
 function showNumbers(figures) {
   const failed = Object.entries(figures.sends).reduce((sum, [name, count]) => (noFailures.includes(name) ? sum : sum + count), 0);
-  const numbers = [["Sent", figures.sends.sent ?? 0], ["Refused", total(figures.refused)], ["Failed", failed],
+  const numbers = [["Sent", figures.sends.sent ?? 0], ["Refused", total(figures.refused)], ["Failed", failed], ["Suppressed", figures.sends.suppressed ?? 0],
     ["Refunded", figures.refunds], ["Shadow refusals", total(figures.shadow_refused)], ["Resets", figures.resets]];
   at("numbers").replaceChildren(...numbers.map(([name, count]) => {
     const box = document.createElement("div");

@@ -8,7 +8,6 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/apikey"
@@ -101,7 +100,7 @@ func TestConsole_Mailbox_LooksRight(t *testing.T) {
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
 	t.Parallel()
-	s, v := newServer(t, func(_ *apitest.Server, o *api.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }), newVisitor(t, withoutStorage)
+	s, v := newServer(t, func(_ *apitest.Server, o *apitest.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/admin")
 	v.reads("store-pill", "storage ready")
 	v.is(`document.getElementById("sign-out").hidden`, "true")
@@ -229,7 +228,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	stopped := func() int64 { return 1 }
 	store := must.Have(cache.Open(cache.Options{Now: stopped}))
 	t.Cleanup(func() { store.Close() })
-	s, redis := newServerOnRedis(t, func(o *api.Options) {
+	s, redis := newServerOnRedis(t, func(o *apitest.Options) {
 		o.Lookups = local.New(store.Table("lookups"), bucket)
 		o.DegradedSince = func() int64 { return 1_800_000_000_000 }
 	})
@@ -288,7 +287,7 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	v.looksUp("alice@example.com")
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
 	s.sendCode("alice@example.com") // shows by itself
-	v.reads("requests", "denied")
+	v.reads("requests", "quota-exceeded")
 	v.reads("requests", "mailbox: minute · wait 0:")
 	v.enters("find-whose", "Bob+x@example.com")
 	v.reads("requests", "shop · http · 203.0.113.7")

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -16,7 +15,7 @@ import (
 // sees it in the console.
 func TestNotMe_ByLink_StopsAndUndoes(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, func(s *apitest.Server, o *api.Options) {
+	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		own := fstest.MapFS{"code/en/text.txt": {Data: []byte("{{.Code}}\n{{.NotMe}}\n")}}
 		o.PublicURL = s.URL
 		o.Live.Composer = must.Get(message.NewComposer(must.Get(message.ParseSender("Acme <no-reply@acme.example>"))(t), must.Get(message.LoadTemplates(own, "en"))(t)))(t)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/internal/must"
@@ -26,10 +25,10 @@ type server struct {
 }
 
 // newServer starts a server with its records in memory. change may be nil.
-func newServer(t *testing.T, change func(*apitest.Server, *api.Options)) *server {
+func newServer(t *testing.T, change func(*apitest.Server, *apitest.Options)) *server {
 	t.Helper()
 	ended, end := context.WithCancel(context.Background())
-	started := apitest.Start(func(s *apitest.Server, o *api.Options) {
+	started := apitest.Start(func(s *apitest.Server, o *apitest.Options) {
 		o.Fallback = demo.New(demo.Options{
 			Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apitest.APIKey, AdminKey: apitest.AdminKey,
 			Relay: s.Relay, Ended: ended,
@@ -49,10 +48,10 @@ func newServer(t *testing.T, change func(*apitest.Server, *api.Options)) *server
 }
 
 // newServerOnRedis starts a server whose mailboxes are in a Redis of its own.
-func newServerOnRedis(t *testing.T, change func(*api.Options)) (*server, *redistest.Server) {
+func newServerOnRedis(t *testing.T, change func(*apitest.Options)) (*server, *redistest.Server) {
 	t.Helper()
 	redis := redistest.Alone(t)
-	return newServer(t, func(s *apitest.Server, o *api.Options) {
+	return newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		s.Mailboxes = must.Have(cluster.New(redis.Client(), "test", throttle.DefaultPolicy()))
 		if change != nil {
 			change(o)

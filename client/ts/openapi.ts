@@ -2480,7 +2480,7 @@ export interface operations {
                 email?: string;
                 /** @description A mailbox by its hash. */
                 mailbox?: string;
-                /** @description As in the metrics: `sent`, `denied` and so on; of what an operator did the words of the audit log; else the name of the problem. */
+                /** @description As in the metrics: `sent`, `quota-exceeded` and so on; of what an operator did the words of the audit log; else the name of the problem. */
                 outcome?: string;
                 /** @description The rule that the next one waits for. */
                 rule?: string;

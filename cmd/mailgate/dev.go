@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -63,7 +64,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	})
 	out := newLogOutput(to.err)
 	defer out.close()
-	p, err := build(ctx, c, requestLines{newLogHandler(c, out), to}, out, pages)
+	p, err := build(ctx, c, printing(newLogging(c, out), to), pages)
 	if err != nil {
 		return errors.Join(err, listener.Close(), closeDoors(doors))
 	}
@@ -153,49 +154,47 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
 		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders(), calls)
 }
 
-// requestLines is the handler of the log, which also prints a line for each send and check.
-type requestLines struct {
-	slog.Handler
+// printed is a log of outcomes that also prints a line for each send and check.
+type printed struct {
+	ledger.Log
 	to streams
 }
 
-// Enabled implements slog.Handler: the lines are printed at every log level.
-func (requestLines) Enabled(context.Context, slog.Level) bool { return true }
-
-// Handle implements slog.Handler. The lines show addresses, which are those of a trial. The log
-// does not.
-func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
-	found := map[string]slog.Value{}
-	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
-	mailbox, ok := found["mailbox"].Any().(address.Address)
-	route := found["route"].String()
-	if record.Message == "submission" {
-		route = "smtp"
-	}
-	if ok && (strings.HasPrefix(route, "hook-") || slices.Contains([]string{"send-code", "verify-code", "smtp"}, route)) {
-		fmt.Fprintf(r.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, mailbox.String(), outcome(found))
-	}
-	if !r.Handler.Enabled(ctx, record.Level) {
-		return nil
-	}
-	return r.Handler.Handle(ctx, record)
+func printing(log logging, to streams) logging {
+	log.outcomes = printed{log.outcomes, to}
+	return log
 }
 
-// outcome returns the status of a request, its problem, and the wait for the next one.
-func outcome(found map[string]slog.Value) string {
+// Enabled implements ledger.Log: the lines are printed at every log level.
+func (printed) Enabled(slog.Level) bool { return true }
+
+// Line implements ledger.Log. The lines show addresses, which are those of a trial. The log does not.
+func (p printed) Line(o *ledger.Outcome, line []byte) {
+	route := cmp.Or(o.Route, o.Door)
+	if !o.Mailbox.IsZero() && (o.Door != ledger.HTTP || route == "send-code" || route == "verify-code") {
+		fmt.Fprintf(p.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, o.Mailbox.String(), came(o))
+	}
+	if p.Log.Enabled(o.Level) {
+		p.Log.Line(o, line)
+	}
+}
+
+// came returns the status of an outcome, its problem, and the wait for the next one.
+func came(o *ledger.Outcome) string {
 	text := "-"
-	if status, ok := found["status"]; ok { // no status: the client ended an email itself
-		text = status.String()
+	if o.Status != 0 { // none where the client ended an email itself
+		text = strconv.Itoa(o.Status)
 	}
-	if problem, ok := found["problem"]; ok {
-		text += " " + problem.String()
-	} else if _, again := found["replayed"]; again {
+	switch {
+	case o.Problem != "":
+		text += " " + o.Problem
+	case o.Replayed:
 		text += " sent before"
-	} else if what, ok := found["outcome"]; ok {
-		text += " " + what.String()
+	case o.What != nil:
+		text += " " + o.What.Word
 	}
-	if wait, ok := found["wait_ms"]; ok {
-		text += fmt.Sprintf("; next in %s (%s of %s)", seconds(wait.Int64()), found["limit"], found["rule"])
+	if r := &o.Report; r.Wait > 0 {
+		text += fmt.Sprintf("; next in %s (%s of %s)", seconds(r.Wait), r.Limit, r.Rule)
 	}
 	return text
 }

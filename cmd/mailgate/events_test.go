@@ -135,7 +135,7 @@ func TestEvents_EachKind_SurvivesAKill(t *testing.T) {
 	want := []string{
 		"email.sent Alice@example.com app http sign-up mailbox minute", "email.refused alice@example.com app http mailbox minute quota-exceeded",
 		"email.verified alice@example.com app http", "email.reset alice@example.com ops http asked", "email.bounced alice@example.com brevo brevo hard",
-		"email.suppressed alice@example.com brevo http hard-bounce", "email.refused alice@example.com app http recipient-suppressed hard-bounce", "email.sent alice@example.com app smtp",
+		"email.suppressed alice@example.com brevo brevo hard-bounce", "email.refused alice@example.com app http recipient-suppressed hard-bounce", "email.sent alice@example.com app smtp mailbox minute",
 		"email.suppressed bob@example.com ops http complaint", "email.rejected carol@example.com app http mailbox minute recipient-rejected",
 	}
 	if got := strings.Join(receiver.told, "\n"); got != strings.Join(want, "\n") {

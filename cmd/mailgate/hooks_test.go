@@ -85,7 +85,7 @@ func TestServe_HookSupabase_SharesLimitsWithHTTP(t *testing.T) {
 	for _, want := range []string{
 		`mailgate_sends_total{door="supabase",limit="",outcome="sent",rule=""} 1`,
 		`mailgate_sends_total{door="supabase",limit="",outcome="replayed",rule=""} 1`,
-		`mailgate_sends_total{door="supabase",limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="supabase",limit="minute",outcome="quota-exceeded",rule="mailbox"} 1`,
 		`mailgate_sends_total{door="logto",limit="",outcome="sent",rule=""} 0`,
 		`mailgate_http_requests_total{route="hook-supabase",status="200"} 3`,
 	} {

@@ -7,76 +7,128 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/internal/ledger"
 )
 
-// newLogHandler writes one line for each event.
-func newLogHandler(c *config.Config, to *logOutput) slog.Handler {
+// logging is where lines go: those of outcomes, and all others.
+type logging struct {
+	output   *logOutput
+	handler  slog.Handler
+	outcomes ledger.Log
+}
+
+func newLogging(c *config.Config, to *logOutput) logging {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // it was validated
-	h := logHandler{newHandler(c, to, level), newHandler(c, delayed{to}, level)}
-	if c.LogFormat == "json" {
-		h.requests = requestLog{h.requests, delayed{to}}
-	}
-	return h
+	return logging{to, newHandler(c, &atOnce{logOutput: to, room: logRoom}, level), outcomeLog{to, level, c.LogFormat == "text"}}
 }
 
 // newAudit returns the log of what operators did, whatever the log level.
 func newAudit(c *config.Config, to *logOutput) *slog.Logger {
-	return slog.New(kept{newHandler(c, keeping{to}, slog.LevelInfo), to}).With("audit", true)
+	return slog.New(kept{newHandler(c, &atOnce{logOutput: to, room: math.MaxInt}, slog.LevelInfo), to}).With("audit", true)
 }
 
-func newHandler(c *config.Config, to io.Writer, level slog.Level) slog.Handler {
+// newHandler writes one line for each event.
+func newHandler(c *config.Config, to *atOnce, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "text" {
-		return slog.NewTextHandler(to, options)
+		return leveled{slog.NewTextHandler(to, options), to}
 	}
-	return slog.NewJSONHandler(to, options)
+	return leveled{slog.NewJSONHandler(to, options), to}
 }
 
-// logHandler delays the lines of requests at both doors, unless they are warnings or errors.
-type logHandler struct {
+// leveled is a handler that tells its writer the level of a line.
+type leveled struct {
 	slog.Handler
-	requests slog.Handler
+	to *atOnce
 }
 
 // Handle implements slog.Handler.
-func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level < slog.LevelWarn && (record.Message == "request" || record.Message == "submission") {
-		return h.requests.Handle(ctx, record)
+func (l leveled) Handle(ctx context.Context, record slog.Record) error {
+	l.to.one.Lock()
+	defer l.to.one.Unlock()
+	l.to.level = record.Level
+	return l.Handler.Handle(ctx, record)
+}
+
+// WithAttrs implements slog.Handler.
+func (l leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{l.Handler.WithAttrs(attrs), l.to}
+}
+
+// WithGroup implements slog.Handler.
+func (l leveled) WithGroup(name string) slog.Handler { return leveled{l.Handler.WithGroup(name), l.to} }
+
+// atOnce writes lines at once.
+type atOnce struct {
+	*logOutput
+	room  int
+	one   sync.Mutex // held while a line is written
+	level slog.Level // of it
+}
+
+// Write queues a line to be written at once.
+func (a *atOnce) Write(line []byte) (int, error) {
+	a.add(a.level, line, a.room)
+	a.writeNow()
+	return len(line), nil
+}
+
+// outcomeLog writes the lines of outcomes: within logDelay, unless they are warnings or errors.
+type outcomeLog struct {
+	to    *logOutput
+	level slog.Level
+	text  bool
+}
+
+// Enabled implements ledger.Log.
+func (l outcomeLog) Enabled(level slog.Level) bool { return level >= l.level }
+
+// Line implements ledger.Log.
+func (l outcomeLog) Line(o *ledger.Outcome, line []byte) {
+	if l.text {
+		line = asText(line)
 	}
-	return h.Handler.Handle(ctx, record)
-}
-
-// requestLog writes the lines of requests as slog.JSONHandler does. With that a refusal would take a
-// tenth longer.
-type requestLog struct {
-	slog.Handler
-	to delayed
-}
-
-// Handle implements slog.Handler.
-func (l requestLog) Handle(_ context.Context, record slog.Record) error {
-	line := lines.Get().(*wire.Object)
-	defer lines.Put(line)
-	*line = (*line)[:0]
-	line.String(slog.TimeKey, record.Time.Format(time.RFC3339Nano))
-	line.String(slog.LevelKey, record.Level.String())
-	line.String(slog.MessageKey, record.Message)
-	for attr := range record.Attrs {
-		line.Attr(attr)
+	if o.Level >= slog.LevelWarn {
+		l.to.add(o.Level, line, logRoom)
+		l.to.writeNow()
+		return
 	}
-	_, err := l.to.Write(append(line.End(), '\n'))
-	return err
+	switch n, first := l.to.add(o.Level, line, requestRoom); {
+	case n >= logBatch:
+		l.to.writeNow()
+	case first: // since the last ones were written
+		time.AfterFunc(logDelay, l.to.writeNow)
+	}
 }
 
-var lines = sync.Pool{New: func() any { return new(wire.Object) }}
+// asText returns a line as slog.TextHandler writes it.
+func asText(line []byte) (text []byte) {
+	members := jsontext.NewDecoder(bytes.NewReader(line))
+	_, _ = members.ReadToken() // the brace; it is JSON of this program
+	for members.PeekKind() == '"' {
+		name, _ := members.ReadToken()
+		key := name.String()
+		value, _ := members.ReadToken()
+		word := value.String()
+		if word == "" || strings.ContainsFunc(word, func(c rune) bool { return c <= ' ' || c == '"' || c == '=' || !unicode.IsPrint(c) }) {
+			word = strconv.Quote(word)
+		}
+		text = append(append(append(append(text, key...), '='), word...), ' ')
+	}
+	text[len(text)-1] = '\n'
+	return text
+}
 
 // logOutput writes all lines of the log, in their order, in a goroutine of its own: a reader that stalls
 // delays nothing but the audit log. To write a line costs a system call, so those of requests are
@@ -121,11 +173,7 @@ func (o *logOutput) write() {
 		if len(lines) == 0 { // they were written while this was woken
 			continue
 		}
-		text := lines
-		if o.journal {
-			text = prioritized(lines)
-		}
-		_, _ = o.to.Write(text)
+		_, _ = o.to.Write(lines)
 		o.mu.Lock()
 		o.written += int64(len(lines))
 		close(o.progress)
@@ -134,35 +182,34 @@ func (o *logOutput) write() {
 	}
 }
 
-// prioritized puts in front of each line of the log the priority by which the journal of systemd knows its level.
-func prioritized(lines []byte) (all []byte) {
-	for line := range bytes.Lines(lines) {
-		_, level, _ := bytes.Cut(line, []byte("level"))
-		priority := "<6>"
-		switch level = bytes.TrimLeft(level, `":=`); {
-		case bytes.HasPrefix(level, []byte("ERROR")):
-			priority = "<3>"
-		case bytes.HasPrefix(level, []byte("WARN")):
-			priority = "<4>"
-		case bytes.HasPrefix(level, []byte("DEBUG")):
-			priority = "<7>"
-		}
-		all = append(append(all, priority...), line...)
+// priority is that of a line by which the journal of systemd knows its level.
+func priority(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return "<3>"
+	case level >= slog.LevelWarn:
+		return "<4>"
+	case level >= slog.LevelInfo:
+		return "<6>"
 	}
-	return all
+	return "<7>"
 }
 
-// add queues a line if there is room for it, and reports how many bytes are waiting then.
-func (o *logOutput) add(line []byte, room int) int {
+// add queues a line if there is room for it, and reports how many bytes are waiting then, and whether none were before.
+func (o *logOutput) add(level slog.Level, line []byte, room int) (waiting int, first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting)+len(line) > room {
 		o.dropped.Inc()
-		return room
+		return room, false
+	}
+	before := len(o.waiting)
+	if o.journal {
+		o.waiting = append(o.waiting, priority(level)...)
 	}
 	o.waiting = append(o.waiting, line...)
-	o.queued += int64(len(line))
-	return len(o.waiting)
+	o.queued += int64(len(o.waiting) - before)
+	return len(o.waiting), before == 0
 }
 
 func (o *logOutput) writeNow() {
@@ -170,13 +217,6 @@ func (o *logOutput) writeNow() {
 	case o.wake <- struct{}{}:
 	default: // it is awake
 	}
-}
-
-// Write queues a line to be written at once.
-func (o *logOutput) Write(line []byte) (int, error) {
-	o.add(line, logRoom)
-	o.writeNow()
-	return len(line), nil
 }
 
 // flush waits until all lines are written that were queued before.
@@ -207,20 +247,6 @@ func (o *logOutput) close() {
 	_ = o.flush(ctx)
 }
 
-// delayed writes lines within logDelay.
-type delayed struct{ *logOutput }
-
-// Write delays a line.
-func (d delayed) Write(line []byte) (int, error) {
-	switch n := d.add(line, requestRoom); {
-	case n >= logBatch:
-		d.writeNow()
-	case n == len(line): // it is the first
-		time.AfterFunc(logDelay, d.writeNow)
-	}
-	return len(line), nil
-}
-
 // kept is the handler of lines that are never dropped. Handle returns when the line is written.
 type kept struct {
 	slog.Handler
@@ -238,13 +264,4 @@ func (k kept) Handle(ctx context.Context, record slog.Record) error {
 // WithAttrs implements slog.Handler.
 func (k kept) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return kept{k.Handler.WithAttrs(attrs), k.to}
-}
-
-// keeping queues every line.
-type keeping struct{ *logOutput }
-
-// Write queues a line.
-func (k keeping) Write(line []byte) (int, error) {
-	k.add(line, math.MaxInt)
-	return len(line), nil
 }

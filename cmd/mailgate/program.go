@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,16 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
+	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/notme"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/trace"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/submission"
@@ -38,12 +44,18 @@ type program struct {
 	config      *config.Config
 	log         *slog.Logger
 	metrics     *prometheus.Registry
+	output      *logOutput
 	store       *store
+	secret      []byte
+	identity    address.Identity
 	suppressed  *suppression.List
 	proofs      *proof.Proofs
 	relays      *relay.Relays
 	tracer      *trace.Tracer  // nil: off
 	events      *events.Events // nil: off
+	ledger      *ledger.Ledger
+	delivery    *delivery.Service
+	wrongKeys   *apikey.Guesses
 	server      *api.Server
 	door        *submission.Server // nil: off
 	content     content            // in force
@@ -52,44 +64,35 @@ type program struct {
 	digest      string // of the secret, beside Redis
 }
 
-// build opens what the settings name. The caller serves the program, or abandons it. Paths that
-// the API does not have are served by fallback, which may be nil.
-func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutput, fallback http.Handler) (*program, error) {
-	p := &program{config: c, log: slog.New(log), metrics: prometheus.NewRegistry()}
-	o := api.Options{
-		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies,
-		MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay, SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
-		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now, Ops: c.OpsListen != "",
-		Log: p.log, Audit: newAudit(c, out), AuditReady: out.flush, Metrics: p.metrics, Fallback: fallback, Local: fallback != nil, Hooks: c.Hooks(),
-	}
-	p.metrics.MustRegister(out.dropped)
-	if err := p.open(ctx, &o); err != nil {
+// build opens what the settings name, each part with those before it. The caller serves the program, or abandons it.
+// Paths that the API does not have are served by fallback, which may be nil.
+func build(ctx context.Context, c *config.Config, log logging, fallback http.Handler) (*program, error) {
+	p := &program{config: c, output: log.output, log: slog.New(log.handler), metrics: prometheus.NewRegistry()}
+	p.metrics.MustRegister(log.output.dropped)
+	if err := p.open(ctx, log.outcomes, fallback); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil
 }
 
 // open checks all files before it opens anything.
-func (p *program) open(ctx context.Context, o *api.Options) (err error) {
-	if o.Identity, err = newIdentity(p.config); err != nil {
+func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.Handler) (err error) {
+	c := p.config
+	if p.content, err = readContent(c); err != nil {
 		return err
 	}
-	if p.content, err = readContent(p.config); err != nil {
+	if err := p.openRecords(ctx); err != nil {
 		return err
 	}
-	if p.store, err = openStore(ctx, p.config, p.log); err != nil {
+	live, err := p.content.live(p.store)
+	if err != nil {
 		return err
 	}
-	if err := p.useStore(ctx, o); err != nil {
+	guesses, err := p.store.limiter("guesses", c.Guesses, p.store.memory)
+	if err != nil {
 		return err
 	}
-	if o.Lookups, err = perSecond("lookup-rate", p.config.LookupRate); err != nil {
-		return err
-	}
-	if o.Countdowns, err = perSecond("countdown-rate", p.config.CountdownRate); err != nil {
-		return err
-	}
-	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
+	if p.relays, err = newRelays(c, p.log, api.RelayHooks(p.metrics)); err != nil {
 		return err
 	}
 	if p.tracer, err = openTracer(ctx, p.log); err != nil {
@@ -98,12 +101,48 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if p.events, err = openEvents(p); err != nil {
 		return err
 	}
-	o.Tracer, o.Events = p.tracer, p.events
-	o.Relay, o.RelayStats = p.relays, p.relays.Stats
 	if err := p.registerMetrics(); err != nil {
 		return err
 	}
-	if p.server, err = api.New(*o); err != nil {
+	doors := []string{ledger.HTTP}
+	for _, hook := range c.Hooks() {
+		if _, sends := hook.(hooks.Sender); sends {
+			doors = append(doors, hook.Name())
+		}
+	}
+	p.ledger = ledger.New(ledger.Options{Log: outcomes, Notes: p.log, Events: p.events, Metrics: p.metrics, Doors: doors, Now: now})
+	links, err := notme.New(p.secret, c.PublicURL)
+	if err != nil {
+		return err
+	}
+	if p.delivery, err = p.newDelivery(guesses, links); err != nil {
+		return err
+	}
+	p.delivery.Reload(live)
+	if p.wrongKeys, err = apikey.NewGuesses(cmp.Or(c.LookupRate, wrongKeyRate), now); err != nil {
+		return err
+	}
+	lookups, err := perSecond("lookup-rate", c.LookupRate)
+	if err != nil {
+		return err
+	}
+	countdowns, err := perSecond("countdown-rate", c.CountdownRate)
+	if err != nil {
+		return err
+	}
+	p.server, err = api.New(api.Options{
+		Delivery: p.delivery, Ledger: p.ledger, Identity: p.identity, NotMe: links, Secret: p.secret, Guesses: guesses, Suppressions: p.suppressed,
+		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, WrongKeys: p.wrongKeys, Lookups: lookups, Countdowns: countdowns, TrustedProxies: c.TrustedProxies,
+		Hooks: c.Hooks(),
+		Bounces: &bounce.Receiver{
+			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: c.HookUnproven, Now: now,
+		},
+		TryRules: p.tryRules, Turnstile: newTurnstile(c), SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
+		MaxConnections: maxConnections(c), Ops: c.OpsListen != "", Fallback: fallback, Local: fallback != nil,
+		Ready: p.ready, DegradedSince: p.store.degradedSince, Tracer: p.tracer, Metrics: p.metrics, RelayStats: p.relays.Stats,
+		Log: p.log, Audit: newAudit(c, p.output), AuditReady: p.output.flush, OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now,
+	})
+	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
 	}
 	return p.openDoor()
@@ -117,48 +156,58 @@ func (p *program) ready(ctx context.Context) error {
 	return p.suppressed.Ready()
 }
 
-// useStore makes what keeps its records in the store.
-func (p *program) useStore(ctx context.Context, o *api.Options) (err error) {
-	if o.Secret, err = openSecret(p.config); err != nil {
+// openRecords opens the store, and what names and protects what is in it.
+func (p *program) openRecords(ctx context.Context) (err error) {
+	if p.store, err = openStore(ctx, p.config, p.log); err != nil {
+		return err
+	}
+	if p.secret, err = openSecret(p.config); err != nil {
 		return err
 	}
 	if p.config.RedisURL != "" {
-		if p.digest, err = keys.Digest(o.Secret); err != nil {
+		if p.digest, err = keys.Digest(p.secret); err != nil {
 			return p.config.Complain("secret", err.Error())
 		}
 	}
-	if o.Guesses, err = p.store.limiter("guesses", p.config.Guesses, p.store.memory); err != nil {
-		return err
-	}
-	o.Codes, err = verify.New(verify.Options{
-		Store: p.store.records("codes", verify.Merge, false), Secret: o.Secret, Guesses: o.Guesses,
-		Lifetime: p.config.CodeLife.Milliseconds(), Log: p.log,
-	})
+	identity, err := newIdentity(p.config)
 	if err != nil {
 		return err
 	}
-	if p.suppressed, err = p.store.suppressions(ctx); err != nil {
+	if p.identity, err = ledger.Names(identity, p.secret); err != nil {
 		return err
 	}
-	o.Suppressions = p.suppressed
-	if p.proofs, err = newProofs(p.config, o.Secret); err != nil {
+	if p.proofs, err = newProofs(p.config, p.secret); err != nil {
 		return err
 	}
-	o.Proofs = p.proofs
-	o.Bounces = &bounce.Receiver{
-		Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: p.config.HookUnproven, Now: now,
-	}
-	if o.Passes, err = p.store.limiter("passes", once(onceADay), p.store.memory); err != nil {
-		return err
-	}
-	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
-	if p.config.TurnstileSecret != "" {
-		o.Turnstile = &challenge.Turnstile{Sitekey: p.config.TurnstileSitekey, Secret: string(p.config.TurnstileSecret), Hosts: p.config.TurnstileHosts}
-	}
-	o.TryRules, o.PublicURL = p.tryRules, p.config.PublicURL
-	o.Ready, o.DegradedSince = p.ready, p.store.degradedSince
-	o.Live, err = p.content.live(p.store)
+	p.suppressed, err = p.store.suppressions(ctx)
 	return err
+}
+
+// newDelivery makes what sends emails and checks codes, for all doors.
+func (p *program) newDelivery(guesses *throttle.Limiter, links *notme.Links) (*delivery.Service, error) {
+	codes, err := verify.New(verify.Options{
+		Store: p.store.records("codes", verify.Merge, false), Secret: p.secret, Guesses: guesses,
+		Lifetime: p.config.CodeLife.Milliseconds(), Log: p.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	passes, err := p.store.limiter("passes", once(onceADay), p.store.memory)
+	if err != nil {
+		return nil, err
+	}
+	return delivery.New(delivery.Options{
+		Relay: p.relays, Codes: codes, Requests: idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds()),
+		Suppressions: p.suppressed, Passes: passes, Proofs: p.proofs, NotMe: links, StoreTimeout: storeTimeout(p.config),
+		Now: now, Log: p.log, Metrics: delivery.NewMetrics(p.metrics),
+	}), nil
+}
+
+func newTurnstile(c *config.Config) *challenge.Turnstile {
+	if c.TurnstileSecret == "" {
+		return nil
+	}
+	return &challenge.Turnstile{Sitekey: c.TurnstileSitekey, Secret: string(c.TurnstileSecret), Hosts: c.TurnstileHosts}
 }
 
 // lease is for how long a request is in flight: for as long as its send and a refund can take.
@@ -178,6 +227,7 @@ func once(text string) throttle.Policy {
 }
 
 const (
+	wrongKeyRate = 50       // that an address may send in a second where lookups have no limit
 	lookupBurst  = 4        // seconds' worth of lookups that may come at once
 	lookupMemory = 16 << 20 // for the counts of all keys or addresses
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
@@ -29,7 +29,7 @@ func readContent(c *config.Config) (read content, err error) {
 }
 
 // live returns the content with limiters over a store.
-func (c content) live(s *store) (live api.Live, err error) {
+func (c content) live(s *store) (live delivery.Live, err error) {
 	live.Composer = c.composer
 	if live.Rules, err = s.ruleSet(c.rules); err != nil {
 		return live, fmt.Errorf("preparing the rules: %w", err)
@@ -42,7 +42,7 @@ func (c content) live(s *store) (live api.Live, err error) {
 // if anything in it is invalid.
 func (p *program) reload() {
 	next, err := readContent(p.config)
-	var live api.Live
+	var live delivery.Live
 	if err == nil {
 		live, err = next.live(p.store)
 	}
@@ -54,7 +54,7 @@ func (p *program) reload() {
 		p.log.Error("reload failed; keeping the current rules, templates and certificate", "error", err)
 		return
 	}
-	p.server.Reload(live)
+	p.delivery.Reload(live)
 	if p.store.memory != nil {
 		p.store.memory.Forget()
 	}

@@ -21,7 +21,7 @@ import (
 type requestsCommand struct {
 	Email   string        `arg:"" optional:"" help:"Mailbox."`
 	Mailbox string        `placeholder:"HASH" help:"A mailbox by its hash in the log."`
-	Outcome string        `placeholder:"NAME" help:"sent, denied, suppressed, rejected, unavailable, incorrect, \"mailbox reset\" and so on."`
+	Outcome string        `placeholder:"NAME" help:"sent, quota-exceeded, suppressed, rejected, unavailable, incorrect, \"mailbox reset\" and so on."`
 	Rule    string        `placeholder:"NAME" help:"The rule that has to be waited for."`
 	Key     string        `placeholder:"NAME" help:"The caller: the name of its key, or its hook."`
 	Door    string        `placeholder:"NAME" help:"http, smtp, supabase or logto."`
@@ -37,7 +37,7 @@ func (requestsCommand) Help() string {
 	return `Prints the last sends, refusals, checks of codes, and actions of operators of one node, the newest at the end: what each came to, which limit has to be waited for, and what the relay said. A node keeps up to 50,000 in 16 MB of memory, until it stops. Mailboxes are hashes, as in the log.
 
 	mailgate requests alice@example.com
-	mailgate requests --outcome denied --since 1h --follow` + whichServer
+	mailgate requests --outcome quota-exceeded --since 1h --follow` + whichServer
 }
 
 func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) error {

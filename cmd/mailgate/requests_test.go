@@ -20,7 +20,7 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 	}
 	printed := does(t, environ, exitOK, "mailbox.minute for ", "requests", "Alice+x@example.com")
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "sent           http     8555ce41e4 app        ["+sent.Body.ID.(string)+"]  250 2.0.0") || !strings.Contains(lines[1], "denied         smtp     8555ce41e4") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "sent           http     8555ce41e4 app        ["+sent.Body.ID.(string)+"]  250 2.0.0") || !strings.Contains(lines[1], "quota-exceeded smtp     8555ce41e4") {
 		t.Errorf("printed\n%s", printed)
 	}
 	does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m")
@@ -30,10 +30,10 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 	does(t, environ, exitFailure, "limit must be a number from 1 to 500.", "requests", "--limit=501")
 	does(t, environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)", "requests", "--follow")
 
-	watching := launch(t, nil, environ, "requests", "--follow", "--outcome=denied")
-	watching.prints(t, "denied         smtp")
+	watching := launch(t, nil, environ, "requests", "--follow", "--outcome=quota-exceeded")
+	watching.prints(t, "quota-exceeded smtp")
 	app.mustSend(t, "alice@example.com", 429)
-	watching.prints(t, "denied         http")
+	watching.prints(t, "quota-exceeded http")
 	if status := server.stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("the server exits with %d while its requests are followed", status)
 	}

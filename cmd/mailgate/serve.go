@@ -39,7 +39,7 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	defer signal.Stop(reload)
 	out := newLogOutput(to.err)
 	defer out.close()
-	p, err := build(ctx, c, newLogHandler(c, out), out, nil)
+	p, err := build(ctx, c, newLogging(c, out), nil)
 	if err != nil {
 		return err
 	}
@@ -140,11 +140,33 @@ func (p *program) shutdown(within context.Context) error {
 	end, _ := within.Deadline()
 	requests, cancel := context.WithDeadline(within, end.Add(-min(closing, p.config.ShutdownGrace/2)))
 	defer cancel()
-	err := p.server.Shutdown(requests)
+	err := p.drainDoors(requests)
 	if err != nil {
 		err = fmt.Errorf("requests were cut off, as the grace of %s ends: %w", p.config.ShutdownGrace, err)
 	}
 	return errors.Join(err, p.close(within))
+}
+
+// drainDoors drains all doors at the same time, once load balancers have noticed, and refunds what does not leave.
+func (p *program) drainDoors(ctx context.Context) error {
+	p.server.Drain()
+	select {
+	case <-time.After(p.config.DrainDelay):
+	case <-ctx.Done():
+	}
+	p.delivery.Drain(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		if p.door == nil {
+			ended <- nil
+			return
+		}
+		ended <- p.door.Shutdown(ctx)
+	}()
+	err := errors.Join(p.server.Shutdown(ctx), <-ended)
+	p.delivery.Close(ctx)
+	p.server.ShutdownOps(ctx)
+	return err
 }
 
 // notify tells systemd, if it started this process, of a change of state.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
@@ -82,7 +83,8 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
-	p := must.Get(build(t.Context(), configOf(t, settingsFor(startRelay(t).URL(), inMemory)), slog.DiscardHandler, newLogOutput(&output{}), nil))(t)
+	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory))
+	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&output{})), nil))(t)
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
 		t.Errorf("it ended with %v", err)
@@ -128,12 +130,15 @@ func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
 func TestLog_Requests_InOrderAndInTime(t *testing.T) {
 	out := &output{}
 	c, to := configOf(t, nil), newLogOutput(out)
-	log, audit := slog.New(newLogHandler(c, to)), newAudit(c, to)
-	log.Info("request", "n", 1)
+	log, audit := newLogging(c, to).outcomes, newAudit(c, to)
+	line := func(level slog.Level, n int) {
+		log.Line(&ledger.Outcome{Level: level}, fmt.Appendf(nil, "{\"n\":%d}\n", n))
+	}
+	line(slog.LevelInfo, 1)
 	audit.Info("reset", "n", 2)
-	log.Info("request", "n", 3)
-	log.Warn("request", "n", 4)
-	log.Info("request", "n", 5)
+	line(slog.LevelInfo, 3)
+	line(slog.LevelWarn, 4)
+	line(slog.LevelInfo, 5)
 	servertest.Eventually(t, "the last line", func() bool { return strings.Count(out.String(), "\n") == 5 })
 	for i, line := range strings.SplitAfter(strings.TrimSpace(out.String()), "\n") {
 		if want := fmt.Sprintf(`"n":%d`, i+1); !strings.Contains(line, want) {
@@ -147,7 +152,7 @@ func TestAudit_EveryLogLevel_IsWritten(t *testing.T) {
 	for format, want := range map[string]string{"json": `"audit":true`, "text": "audit=true"} {
 		c, out := configOf(t, nil, "--log-level=error", "--log-format="+format), &output{}
 		log := newLogOutput(out)
-		slog.New(newLogHandler(c, log)).Warn("not logged")
+		slog.New(newLogging(c, log).handler).Warn("not logged")
 		newAudit(c, log).Info("reset")
 		log.close()
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {

@@ -24,14 +24,11 @@ func (p *program) openDoor() error {
 		return err
 	}
 	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
-	shared := p.server.Shared()
 	p.door = submission.New(submission.Options{
-		Delivery: shared.Delivery, Proofs: p.proofs, Rules: shared.Rules, Identity: shared.Identity,
+		Delivery: p.delivery, Ledger: p.ledger, Proofs: p.proofs, Identity: p.identity,
 		Repeats: idempotency.New(p.store.records("emails", idempotency.Merge, true), lease.Milliseconds()), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
-		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Tracer: p.tracer, Now: now, WrongKey: shared.WrongKey,
-		Count: shared.Count, Keep: shared.Keep, Shadows: shared.Shadows,
+		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Tracer: p.tracer, Now: now, WrongKeys: p.wrongKeys,
 	})
-	p.server.AlsoDrain(p.door.Shutdown)
 	return p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_smtp_connections", Help: "Open connections of the SMTP door.",
 	}, func() float64 { return float64(p.door.Connections()) }))

@@ -195,7 +195,7 @@ func TestRedis_AwayAndContinuing_SMTPDoorSends(t *testing.T) {
 		t.Errorf("/readyz %s", ready.Raw)
 	}
 	servertest.Eventually(t, "a refusal in the log, as degraded", func() bool {
-		line := server.log.lines(`"outcome":"denied"`)
+		line := server.log.lines(`"outcome":"quota-exceeded"`)
 		return len(line) == 1 && fmt.Sprint(line[0]["degraded"]) == "true"
 	})
 	redis.Restart()

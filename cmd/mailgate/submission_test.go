@@ -41,8 +41,8 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 	metrics := app.must(t, "GET", "/metrics", "", 200).Raw
 	for _, want := range []string{
 		`mailgate_sends_total{door="smtp",limit="",outcome="sent",rule=""} 1`,
-		`mailgate_sends_total{door="smtp",limit="minute",outcome="denied",rule="mailbox"} 1`,
-		`mailgate_sends_total{door="http",limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="smtp",limit="minute",outcome="quota-exceeded",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="http",limit="minute",outcome="quota-exceeded",rule="mailbox"} 1`,
 		"mailgate_smtp_connections 0",
 	} {
 		if !strings.Contains(metrics, want+"\n") {

@@ -123,8 +123,8 @@ func TestServe_Collector_GetsTheSpansOfARequest(t *testing.T) {
 	}
 	_ = submit(p.awaitLine(t, "serving", "smtp_address"))
 	for message, want := range map[string]string{
-		`"outcome":"denied","rule"`: "decision of send-code rule=mailbox limit=minute outcome=denied\nsend-code of  door=http problem=quota-exceeded rule=mailbox limit=minute status=429 outcome=denied",
-		`"msg":"submission"`:        "decision of smtp rule=mailbox limit=minute outcome=denied\nsmtp of  denied:0",
+		`"problem":"quota-exceeded"`: "decision of send-code rule=mailbox limit=minute outcome=quota-exceeded\nsend-code of  door=http problem=quota-exceeded rule=mailbox limit=minute status=429 outcome=quota-exceeded",
+		`"msg":"submission"`:         "decision of smtp rule=mailbox limit=minute outcome=quota-exceeded\nsmtp of  quota-exceeded:0",
 	} {
 		servertest.Eventually(t, message, func() bool { return len(p.log.lines(message)) == 1 })
 		id, _ := p.log.lines(message)[0]["trace_id"].(string)

@@ -116,11 +116,11 @@ func (r rig) result(name string) int {
 	return int(m.GetCounter().GetValue())
 }
 
-func (r rig) note(t testing.TB, email, outcome string, wait int) {
+func (r rig) note(t testing.TB, email, kind string, wait int) {
 	t.Helper()
 	identity := address.Identity{}.WithLogKey([32]byte{1})
 	to := must.Get(address.Parse(email, identity))(t)
-	r.Note(time.Now().UnixMilli(), []slog.Attr{slog.Any("mailbox", to), slog.String("outcome", outcome), slog.Int("wait_ms", wait), slog.String("code", "123456")})
+	r.Note(time.Now().UnixMilli(), kind, to, fmt.Appendf(nil, `,"mailbox":%q,"wait_ms":%d`, to.Hash(), wait))
 }
 
 // Where the receiver fails some events, those about one mailbox come in order, once each, and do not hold up
@@ -144,7 +144,7 @@ func TestEvents_SomeFail_InOrderForAMailbox(t *testing.T) {
 			if m%10 == 0 {
 				name = "slow"
 			}
-			r.note(t, fmt.Sprintf("%s%d@example.com", name, m), "sent", i)
+			r.note(t, fmt.Sprintf("%s%d@example.com", name, m), "email.sent", i)
 		}
 	}
 	servertest.Eventually(t, "all events", func() bool { return r.result(delivered) == mailboxes*each })
@@ -187,7 +187,7 @@ func TestEvents_ReceiverAwayForAMoment_GoOnSoon(t *testing.T) {
 	})
 	r := open(t, receiver.URL, t.TempDir(), MaxBytes)
 	for i := range 100 {
-		r.note(t, fmt.Sprintf("m%d@example.com", i), "sent", i)
+		r.note(t, fmt.Sprintf("m%d@example.com", i), "email.sent", i)
 	}
 	servertest.Await(t, "all events", 20*time.Second, func() error {
 		if n := r.result(delivered); n < 100 {
@@ -212,11 +212,11 @@ func TestEvents_ReceiverHangs_JournalFills(t *testing.T) {
 	const noted = 2000
 	refused := 0
 	for i := range noted {
-		outcome := "denied"
+		kind := "email.refused"
 		if i >= noted/2 {
-			outcome = "sent"
+			kind = "email.sent"
 		}
-		r.note(t, fmt.Sprintf("m%d@example.com", i%50), outcome, i)
+		r.note(t, fmt.Sprintf("m%d@example.com", i%50), kind, i)
 		if i == noted/2-1 || i == noted-1 { // fewer than wait for the journal at most
 			servertest.Eventually(t, "the hand-over", func() bool { return len(r.notes) == 0 })
 		}
@@ -290,7 +290,7 @@ func TestEvents_DirectoryMoved_TriedAgain(t *testing.T) {
 		return 500
 	})
 	r := open(t, receiver.URL, filepath.Join(t.TempDir(), "events"), MaxBytes)
-	r.note(t, "alice@example.com", "sent", 0)
+	r.note(t, "alice@example.com", "email.sent", 0)
 	servertest.Eventually(t, "a failure", func() bool { return r.result(failed) > 0 })
 	must.OK(t, os.Rename(r.dir, r.dir+".away"))
 	servertest.Eventually(t, "a failure without a call", func() bool { return int64(r.result(failed)+r.result(droppedDisk)) > calls.Load() })
@@ -314,10 +314,10 @@ func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, receiver.URL, dir, MaxBytes)
 	for i := range 20 {
-		r.note(t, fmt.Sprintf("m%d@example.com", i), "sent", i)
+		r.note(t, fmt.Sprintf("m%d@example.com", i), "email.sent", i)
 	}
 	servertest.Eventually(t, "the others", func() bool { return r.result(delivered) == 19 && r.result(failed) > 0 })
-	r.note(t, "late@example.com", "sent", 1)
+	r.note(t, "late@example.com", "email.sent", 1)
 	servertest.Eventually(t, "the late one", func() bool { return len(r.notes) == 0 })
 	must.OK(t, r.Close())
 
@@ -344,6 +344,6 @@ func BenchmarkNote(b *testing.B) {
 	r := open(b, receiver.URL, b.TempDir(), MaxBytes)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		r.note(b, "alice@example.com", "sent", i)
+		r.note(b, "alice@example.com", "email.sent", i)
 	}
 }

@@ -1,13 +1,12 @@
 // Package recent keeps what a node did last, in memory, for its operators: why an email did not come.
 //
-// An entry is made of the attributes of a log line and kept as a line of JSON, so that the entries take a
-// bounded number of bytes and cost the garbage collector nothing.
+// An entry is kept as a line of JSON, so that the entries take a bounded number of bytes and cost the garbage collector
+// nothing.
 package recent
 
 import (
 	"bytes"
 	"cmp"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -22,7 +21,6 @@ const (
 	MaxBytes   = 16 << 20
 
 	segmentBytes = 64 << 10
-	longest      = 300 // bytes of a text in an entry
 )
 
 // Log keeps the newest entries. Its zero value is empty; it may be used by any number of goroutines.
@@ -41,22 +39,13 @@ type segment struct {
 
 var objects = sync.Pool{New: func() any { return new(wire.Object) }}
 
-// Add adds an entry of these attributes, but for the stack of a panic. Long texts are cut.
-func (l *Log) Add(at int64, attrs []slog.Attr) {
+// Add adds an entry of these members of an object, with a comma before each.
+func (l *Log) Add(at int64, members []byte) {
 	o := objects.Get().(*wire.Object)
 	defer objects.Put(o)
 	*o = (*o)[:0]
 	o.Time("at", at)
-	for _, a := range attrs {
-		if a.Key == "stack" {
-			continue
-		}
-		if text := a.Value; text.Kind() == slog.KindString && len(text.String()) > longest {
-			a.Value = slog.StringValue(text.String()[:longest] + "…")
-		}
-		o.Attr(a)
-	}
-	*o = append(o.End(), '\n')
+	*o = append(append(*o, members...), "}\n"...)
 	l.keep(*o)
 }
 

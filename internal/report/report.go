@@ -1,5 +1,5 @@
 // Package report puts a decision about limits into the words of every door: the members of an answer
-// in JSON, its header fields, the attributes of its log line, and the line of an SMTP reply.
+// in JSON, its header fields, the members of its log line, and the line of an SMTP reply.
 //
 // A Report is made once of a decision and then only read. It knows no clock but the decision's.
 package report
@@ -7,7 +7,6 @@ package report
 import (
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"strconv"
 
 	"github.com/mailgate/mailgate/internal/wire"
@@ -173,22 +172,21 @@ func (r *Report) Said() string {
 	return string(said)
 }
 
-// AppendAttrs adds what a log line says of the report.
-func (r *Report) AppendAttrs(attrs []slog.Attr) []slog.Attr {
+// AppendLog adds the members of a log line with the report.
+func (r *Report) AppendLog(o *wire.Object) {
 	if r.Rule != "" {
-		attrs = append(attrs, slog.String("rule", r.Rule))
+		o.String("rule", r.Rule)
 	}
 	if r.Limit != "" {
-		attrs = append(attrs, slog.String("limit", r.Limit))
+		o.String("limit", r.Limit)
 	}
 	if r.Wait > 0 {
-		attrs = append(attrs, slog.Int64("wait_ms", r.Wait))
+		o.Int("wait_ms", r.Wait)
 	}
 	if r.Delay > 0 {
-		attrs = append(attrs, slog.Int64("delay_ms", r.Delay))
+		o.Int("delay_ms", r.Delay)
 	}
 	if r.Degraded {
-		attrs = append(attrs, slog.Bool("degraded", true))
+		o.Bool("degraded", true)
 	}
-	return attrs
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/breaker"
@@ -21,7 +20,6 @@ type relay struct {
 	tokens  *tokens // nil: the password, or no login
 	pool    *pool
 	circuit *breaker.Circuit
-	probing atomic.Bool
 	log     *slog.Logger
 }
 

@@ -33,10 +33,7 @@ type Relays struct {
 
 	mu      sync.Mutex
 	closing bool
-	sending sync.WaitGroup  // transactions in progress
-	open    context.Context // ends when no new emails are taken
-	shut    context.CancelFunc
-	probes  sync.WaitGroup
+	sending sync.WaitGroup // transactions in progress
 	close   sync.Once
 }
 
@@ -49,7 +46,6 @@ func New(urls []URL, options Options) (*Relays, error) {
 	o := options.withDefaults()
 	r := &Relays{options: o}
 	r.life, r.end = context.WithCancel(context.Background())
-	r.open, r.shut = context.WithCancel(r.life)
 	for _, url := range urls {
 		if url.hidden != nil {
 			return nil, url.hidden
@@ -79,10 +75,8 @@ func (r *Relays) Close(ctx context.Context) (err error) {
 		r.mu.Lock()
 		r.closing = true
 		r.mu.Unlock()
-		r.shut()
 		defer context.AfterFunc(ctx, r.end)()
 		r.sending.Wait()
-		r.probes.Wait()
 		err = ctx.Err()
 		for _, relay := range r.relays {
 			relay.pool.close()

@@ -172,9 +172,7 @@ func (tx *transaction) settle(failure *Error) {
 	if tx.conn != nil {
 		tx.conn.leave()
 	}
-	outcome := health(tx.budget.ctx, failure)
-	r.circuit.Settle(tx.pass, outcome)
-	tx.relays.watch(r, failure, outcome)
+	r.circuit.Settle(tx.pass, health(tx.budget.ctx, failure))
 	r.pool.release(tx.conn, tx.domain())
 }
 

@@ -31,22 +31,23 @@ type Rule struct {
 	// Challenge has the rule refuse only sends without a solved challenge. One with a solved challenge is
 	// charged while the rule has quota left.
 	Challenge bool
+	Exempt    Some // of the sends that the rule counts
 	Only      Some // that the rule counts; none stands for all
-	Cases     []Case
+
+	// Overrides are other limits for some of the sends, without Resends.
+	Overrides []Override
 	// Budget makes the rule count a send only until its code is right. Nil counts every send.
 	Budget *Budget
 
-	only, cases, shadows *index
-	limiters             []*throttle.Limiter // of the cases
+	exempt, only, overrides *index
+	limiters                []*throttle.Limiter // of the overrides
 }
 
 // Set is a set of rules that all have to admit a send. It never changes and may be shared.
 type Set struct {
 	rules   []Rule
-	denials []Case
-	denies  *index
-	shadows []*index // of the denials that are shadows
-	token   *Rule    // spends the tokens of solved challenges; nil if no challenge can be solved
+	denials []Denial
+	token   *Rule // spends the tokens of solved challenges; nil if no challenge can be solved
 	remote  bool
 	reserve bool // a rule has Resends
 }
@@ -56,8 +57,8 @@ type Options struct {
 	// Remote is for limiters across a network: all are asked at the same time, so that ten
 	// take as long as one.
 	Remote bool
-	// Denials are sends that are refused, whatever the limits say.
-	Denials []Case
+	// Denials come before all limits.
+	Denials []Denial
 	// Tokens admits each token of a solved challenge once. It keeps ids. Nil has no challenge count as solved.
 	Tokens *throttle.Limiter
 }
@@ -66,23 +67,17 @@ type Options struct {
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
-	some := make([]Some, len(s.denials))
-	s.shadows = make([]*index, len(s.denials))
-	for i, d := range s.denials {
-		if d.Shadow {
-			s.shadows[i] = newIndex(d.Some)
-		} else {
-			some[i] = d.Some
-		}
+	for i := range s.denials {
+		s.denials[i].index = newIndex(s.denials[i].Some)
 	}
-	s.denies = newIndex(some...)
 	if o.Tokens != nil {
 		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
 	}
 	protected := false
 	for i := range s.rules {
 		r := &s.rules[i]
-		if err := r.prepare(); err != nil {
+		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
+		if err := r.override(); err != nil {
 			return nil, err
 		}
 		if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.Budget != nil && r.Budget.Percent > 0 && !window {
@@ -103,7 +98,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 // Mailbox returns the limiter of MailboxRule that decides about a send.
 func (s *Set) Mailbox(send Send) *throttle.Limiter {
 	r, _ := s.Rule(MailboxRule)
-	return r.limiterFor(send)
+	return r.LimiterFor(send)
 }
 
 // Rule finds a rule by its name.
@@ -135,10 +130,7 @@ func (s *Set) Names() []string {
 
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
-	return slices.ContainsFunc(s.rules, func(r Rule) bool {
-		key, _, _ := r.meet(send)
-		return r.By.Has(by) && key != ""
-	})
+	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By.Has(by) && r.keyOf(send) != "" })
 }
 
 // Challenges reports whether a solved challenge can make a difference.
@@ -156,8 +148,8 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	if c := s.denied(send); c != nil {
-		return Decision{Denied: c.Name}, nil
+	if name := s.denied(send); name != "" {
+		return Decision{Denied: name}, nil
 	}
 	d, err := s.take(ctx, send, id)
 	if err == nil && d.spent() && len(d.Charges) == 0 {
@@ -200,8 +192,8 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	}
 	send.Solved = ""
 	d, err := s.look(ctx, s.questions(send))
-	if c := s.denied(send); c != nil {
-		d.Denied, d.Allowed = c.Name, false
+	if d.Denied = s.denied(send); d.Denied != "" {
+		d.Allowed = false
 	}
 	return d, err
 }
@@ -236,7 +228,7 @@ func (s *Set) release(ctx context.Context, all []Charge) (failed []Charge, err, 
 // attempt whose decision is lost.
 func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 	for _, q := range s.questions(send) {
-		if q.rule.exact() && !q.trial {
+		if q.rule.exact() {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}, q.limiter})
 		}
 	}
@@ -264,6 +256,14 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 
 // exact reports whether the rule finds a send by its id.
 func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
+
+// keyOf returns what the rule counts the send under, empty if it does not apply.
+func (r *Rule) keyOf(send Send) string {
+	if r.Budget != nil && send.Unverifiable || r.exempt.has(send) || r.only != nil && !r.only.has(send) {
+		return ""
+	}
+	return r.By.Key(send)
+}
 
 // wrap names the rule in its error.
 func (r *Rule) wrap(err error) error {

@@ -8,19 +8,12 @@ function SignUp() {
   const [email, setEmail] = useState("");
   const [said, say] = useState("");
   const countdown = useRef<MailgateCountdown>(null);
-  const sending = useRef(false);
 
   async function send(event: FormEvent) {
     event.preventDefault();
-    if (sending.current) return; // a double click
-    sending.current = true;
-    try {
-      const answer = await fetch("/send", { method: "POST", body: new URLSearchParams({ email }) });
-      countdown.current?.update(await answer.json());
-      say(answer.ok ? "Look into your mailbox." : answer.status === 429 ? "" : "That did not work. Check the address and try again.");
-    } finally {
-      sending.current = false;
-    }
+    const answer = await fetch("/send", { method: "POST", body: new URLSearchParams({ email }) });
+    countdown.current?.update(await answer.json());
+    say(answer.ok ? "Look into your mailbox." : answer.status === 429 ? "" : "That did not work. Check the address and try again.");
   }
 
   return (

@@ -1,4 +1,4 @@
-package api
+package ledger
 
 import "sync"
 
@@ -11,8 +11,8 @@ const (
 	hourSeconds = 3600 + chartMinute + chartStep
 )
 
-// lastHour counts sends and refusals by the second, for the chart of the console.
-type lastHour struct {
+// Hour counts sends and refusals by the second, for the chart of the console.
+type Hour struct {
 	mu      sync.Mutex
 	seconds [hourSeconds]second // a ring
 }
@@ -22,15 +22,18 @@ type second struct {
 	sent, refused int
 }
 
-// rates are rolling minutes: each entry counts the minute before it. The last one ends now, the
+// Rates are rolling minutes: each entry counts the minute before it. The last one ends now, the
 // others at whole multiples of the step.
-type rates struct {
+type Rates struct {
 	Step    int   `json:"step_ms"`
 	Sent    []int `json:"sent"`
 	Refused []int `json:"refused"`
 }
 
-func (h *lastHour) count(now int64, sent, refused int) {
+func (h *Hour) count(now int64, what hour) {
+	if what == apart {
+		return
+	}
 	at := now / 1000
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,12 +41,16 @@ func (h *lastHour) count(now int64, sent, refused int) {
 	if one.at != at {
 		*one = second{at: at}
 	}
-	one.sent += sent
-	one.refused += refused
+	if what == sentOne {
+		one.sent++
+	} else {
+		one.refused++
+	}
 }
 
-func (h *lastHour) rates(now int64) rates {
-	r := rates{Step: chartStep * 1000, Sent: make([]int, chartPoints), Refused: make([]int, chartPoints)}
+// Rates returns the minutes of the hour before now.
+func (h *Hour) Rates(now int64) Rates {
+	r := Rates{Step: chartStep * 1000, Sent: make([]int, chartPoints), Refused: make([]int, chartPoints)}
 	last := now / 1000
 	h.mu.Lock()
 	defer h.mu.Unlock()

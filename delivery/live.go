@@ -1,4 +1,4 @@
-package api
+package delivery
 
 import (
 	"github.com/mailgate/mailgate/mailer/message"
@@ -6,7 +6,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// Live is what a Server works with that can be replaced while it serves, all at once.
+// Live is what all doors work with that can be replaced while they serve, all at once.
 type Live struct {
 	// Rules admit sends.
 	Rules *rules.Set
@@ -17,6 +17,8 @@ type Live struct {
 	Composer *message.Composer
 }
 
-// Reload replaces what the server works with, for requests that have not begun; the others keep
-// what they began with.
-func (s *Server) Reload(next Live) { s.live.Store(&next) }
+// Live returns what is in force. A request keeps what it began with.
+func (s *Service) Live() *Live { return s.live.Load() }
+
+// Reload replaces what is in force.
+func (s *Service) Reload(next Live) { s.live.Store(&next) }

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/must"
+)
+
+// Each row has a word that docs/metrics.md or docs/events.md explains, a problem that docs/problems.md does, and for
+// an email that was not accepted an answer at both doors.
+func TestTable_EachRow_IsExplained(t *testing.T) {
+	read := func(name string) string { return string(must.Get(os.ReadFile("../../docs/" + name))(t)) }
+	problems, metrics := read("problems.md"), read("metrics.md")
+	words := map[string]*What{}
+	for _, what := range Table {
+		if what.counted == sends {
+			if before := words[what.Word]; before != nil {
+				t.Errorf("%q is the word of two outcomes of a send", what.Word)
+			}
+			words[what.Word] = what
+			if !strings.Contains(metrics, "`"+what.Word+"`") {
+				t.Errorf("docs/metrics.md lacks %q", what.Word)
+			}
+		}
+		if what.Problem != "" && !strings.Contains(problems, "\n## "+what.Problem+"\n") {
+			t.Errorf("%q: docs/problems.md lacks %q", what.Word, what.Problem)
+		}
+		if what.Kind != "" && (what.Problem == "" || what.SMTP.Code == 0 || ofKind[what.Kind] != what) {
+			t.Errorf("%q has no answer at a door: %+v", what.Word, what)
+		}
+	}
+}
