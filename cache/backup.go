@@ -27,8 +27,11 @@ type Summary struct {
 const partial = ".partial"
 
 // Backup copies the records of the directory, as they are at one moment, and other files of it to a new
-// file. Another process may have the directory open; its log grows meanwhile.
+// file. Another process may have the directory open; its log grows meanwhile. If the file exists, the error is fs.ErrExist.
 func Backup(o Options, file string, along ...string) (Summary, error) {
+	if _, err := os.Lstat(file); err == nil {
+		return Summary{}, fmt.Errorf("%s: %w; name a new file", file, fs.ErrExist)
+	}
 	summary, err := backup(o.withDefaults(), file, along)
 	if err != nil {
 		return summary, unavailable("making a backup", err)
@@ -39,9 +42,6 @@ func Backup(o Options, file string, along ...string) (Summary, error) {
 func backup(o Options, file string, along []string) (s Summary, err error) {
 	if _, err := os.Stat(filepath.Join(o.Dir, databaseName)); err != nil {
 		return s, fmt.Errorf("%w: %s has no history (%w)", ErrHistory, o.Dir, err)
-	}
-	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-		return s, errors.Join(err, fmt.Errorf("%s: %w", file, fs.ErrExist))
 	}
 	dir, err := openDirectory(o.Dir) // which finds a damaged log
 	if err == nil {
@@ -83,23 +83,16 @@ func copyDatabase(from, to, dir string, along []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	if err := sqlitex.ExecuteTransient(source, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{to}}); err != nil {
+		return err
+	}
 	target, err := sqlite.OpenConn(to, sqlite.OpenReadWrite)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	copying, err := sqlite.NewBackup(target, "", source, "")
-	if err != nil {
+	if err := sqlitex.ExecuteTransient(target, "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB)", nil); err != nil {
 		return err
-	}
-	_, err = copying.Step(-1) // in pieces it would begin anew after each write of a node
-	if err := errors.Join(err, copying.Close()); err != nil {
-		return err
-	}
-	for _, statement := range []string{"PRAGMA journal_mode=DELETE", "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB)"} {
-		if err := sqlitex.ExecuteTransient(target, statement, nil); err != nil {
-			return err
-		}
 	}
 	for _, name := range along {
 		content, err := os.ReadFile(filepath.Join(dir, name))

@@ -96,7 +96,7 @@ func TestBackup_Mistakes_LeaveNoFile(t *testing.T) {
 	does(t, append(environ, "MAILGATE_DATA_DIR=no-data"), exitMisusage, ": "+absolute("no-data")+" has no history", "backup", file)
 	startServer(t, environ).stop(t, syscall.SIGTERM)
 	does(t, environ, exitOK, "", "backup", file)
-	does(t, environ, exitFailure, "already exists", "backup", file)
+	does(t, environ, exitFailure, "mailgate: "+file+": file already exists; name a new file\n", "backup", file)
 	does(t, append(environ, "MAILGATE_DATA_DIR=:memory:"), exitMisusage, "MAILGATE_DATA_DIR", "backup", file+"2")
 	does(t, append(environ, "MAILGATE_REDIS_URL=redis://127.0.0.1:1"), exitMisusage, "back up Redis", "backup", file+"2")
 	does(t, environ, exitMisusage, "has a history", "restore", file)
