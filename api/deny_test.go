@@ -14,8 +14,7 @@ func TestSend_Denied_NotCharged(t *testing.T) {
 	r := newRig(t, setup{})
 	deny := func(domains ...string) {
 		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.Mailboxes}
-		mailbox.Overrides = []rules.Override{{Some: rules.Some{Mailboxes: []string{"gone@example.com"}}}}
-		set := must.Get(rules.New(rules.Options{Denials: []rules.Denial{{Name: "disposable", Some: rules.Some{Domains: domains}}}}, mailbox))(t)
+		set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{Domains: domains}}, {Name: "bounced", Some: rules.Some{Mailboxes: []string{"gone@example.com"}}}}}, mailbox))(t)
 		r.Reload(delivery.Live{Rules: set, Composer: r.Options.Live.Composer})
 	}
 	deny("example.net")
@@ -29,7 +28,7 @@ func TestSend_Denied_NotCharged(t *testing.T) {
 	r.do("GET", "/mailboxes/a@sub.example.net", appKey, "").contains(t, `"denied":"disposable"`)
 	r.do("POST", "/mailboxes/peek", appKey, `{"email":"a@example.net"}`).contains(t, `"denied":"disposable"`)
 	r.do("GET", "/admin/mailboxes/a@example.net", opsKey, "").contains(t, `"denied":"disposable"`)
-	r.send("gone@example.com").says(t, fields{"rule": "mailbox", "type": "/docs#recipient-denied"})
+	r.send("gone@example.com").says(t, fields{"rule": "bounced", "type": "/docs#recipient-denied"})
 	deny()
 	r.charged("a@sub.example.net", 0)
 	again().is(t, 200, "")

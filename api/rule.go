@@ -81,7 +81,7 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed && !r.counted.Denies(body.send), r.Subject}, r.reports(report.OfOne(r.counted.Name, "", r.Subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed, r.Subject}, r.reports(report.OfOne(r.counted.Name, "", r.Subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.

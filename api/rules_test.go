@@ -192,7 +192,7 @@ func TestLookup_CallersRule_TellsTheCallerOnly(t *testing.T) {
 // An exempt mailbox has no limits of its own, and other rules apply.
 func TestSend_ExemptMailbox_HasNoLimits(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
-		own.Exempt.Mailboxes = []string{"e2e-*@example.com"}
+		own.Cases = []rules.Case{{Some: rules.Some{Mailboxes: []string{"e2e-*@example.com"}}}}
 		return also("visitors", rules.ByClientIP, "hour=1/1h")(r, own)
 	}})
 	for _, got := range []reply{r.send("e2e-1@example.com"), r.send("e2e-1@example.com"), r.do("GET", "/mailboxes/e2e-1@example.com", appKey, "")} {
@@ -235,7 +235,7 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		exempt := rules.Some{Mailboxes: []string{"@qa.wilder.example"}}
-		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Exempt: exempt}}
+		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Cases: []rules.Case{{Some: exempt}}}}
 	}})
 	for i := range 3 {
 		r.send(fmt.Sprintf("m@s%d.wilder.example", i)).is(t, 200, "")
@@ -259,7 +259,7 @@ func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 func TestSend_AddressInside_IsLoggedOnce(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		exempt := rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
-		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Exempt: exempt}}
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Cases: []rules.Case{{Some: exempt}}}}
 	}})
 	for i, step := range []struct {
 		client string

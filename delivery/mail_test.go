@@ -90,6 +90,19 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 	}
 }
 
+// A recipient whose charge fails in one store is refunded by the others, also if that fails at first.
+func TestMail_OneRuleFails_OthersRefunded(t *testing.T) {
+	b := newBench(t)
+	q, l := b.send()
+	l.faults.Fail("taken", "release")
+	_, err := b.Mail(t.Context(), "r").Charge(q.Rules, q.Mail.To, q.Traits)
+	l.faults.Fail()
+	b.Close(t.Context())
+	if kindOf(err) != Storage || l.used(t) != "0 0 0" || b.count(RefundDone) != 1 {
+		t.Errorf("%v, used %s, %d refunds", err, l.used(t), b.count(RefundDone))
+	}
+}
+
 // An email whose recipient's position in a queue comes too late for its text does not wait.
 func TestMail_QueueTooLong_Busy(t *testing.T) {
 	b := newBench(t)

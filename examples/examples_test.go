@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,18 +186,28 @@ func TestPages_Sent_HoldTheButton(t *testing.T) {
 				run(t, pages, "npm", "run", "build")
 				pages = filepath.Join(pages, "dist")
 			}
-			site := httptest.NewServer(backEnd(t, s, pages))
+			var posts atomic.Int32
+			handler := backEnd(t, s, pages)
+			site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					posts.Add(1)
+				}
+				handler.ServeHTTP(w, r)
+			}))
 			t.Cleanup(site.Close)
 			ctx := newBrowser(t)
 			held := chromedp.CSS(`#send[aria-disabled="true"]`)
-			err := chromedp.Do(ctx, chromedp.Navigate(site.URL), chromedp.SendKeys(chromedp.CSS("input"), name+".page@example.com"),
-				chromedp.Click(chromedp.CSS("#send")), chromedp.WaitVisible(held))
+			err := chromedp.Do(ctx, chromedp.Navigate(site.URL), chromedp.SendKeys(chromedp.CSS("input"), name+".page@example.com"))
+			must.OK(t, err)
+			must.Get(chromedp.Run(ctx, chromedp.Evaluate[any](`{ const send = document.querySelector("#send"); send.click(); send.click() }`)))(t) // a double click
+			err = chromedp.Do(ctx, chromedp.WaitVisible(held))
 			text, evaluated := chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("mailgate-countdown[waiting]").shadowRoot.textContent`))
 			if err != nil || evaluated != nil || !strings.Contains(text, "One email a minute.") {
 				t.Errorf("%v, %v: the element says %q", err, evaluated, text)
 			}
-			if n := len(s.Mails(name + ".page@example.com")); n != 1 {
-				t.Errorf("%d emails", n)
+			said := must.Get(chromedp.Run(ctx, chromedp.Evaluate[string](`document.querySelector("p").textContent + getComputedStyle(document.querySelector("#send")).opacity`)))(t)
+			if n, asked := len(s.Mails(name+".page@example.com")), posts.Load(); n != 1 || asked != 1 || said != "Look into your mailbox.0.5" {
+				t.Errorf("%d emails, %d requests, and the page says %q", n, asked, said)
 			}
 		})
 	}

@@ -118,6 +118,21 @@ func TestCountdown_Challenge_IsSolvedBesideThePage(t *testing.T) {
 	strict.complains("TrustedScriptURL")
 }
 
+// A worker that never answers is given up after a while, and the page solves the challenge itself.
+func TestCountdown_SilentWorker_IsGivenUp(t *testing.T) {
+	t.Parallel()
+	p, v := newSite(t, `<form><input type="hidden" name="challenge"><button id="resend">Send again</button></form><mailgate-countdown for="resend"></mailgate-countdown>`)
+	p.shows(v, p.body)
+	v.run(`(() => { globalThis.Worker = class { postMessage() {} terminate() { globalThis.ended = true } }; globalThis.solved = 0; addEventListener("mailgate-solved", () => solved++) })()`)
+	v.update(required(must.Get(challenge.New([]byte("sixteen bytes of chance, or more"), nil))(t).Offer(challenge.For{Mailbox: "alice@example.com"}, time.Now().UnixMilli(), true).ALTCHA))
+	v.is(`document.getElementById("resend").getAttribute("aria-disabled")`, "true")
+	v.pass(4_900)
+	v.is("!!globalThis.ended", "false")
+	v.pass(100)
+	v.is("!!globalThis.ended", "true")
+	v.until("the page solves it", func() bool { v.pass(1); return get[int](v, "solved") == 1 })
+}
+
 // ALTCHA's widget solves mailgate's challenge, and the element that of ALTCHA's library, which takes its solution.
 func TestCountdown_Challenge_AsALTCHA(t *testing.T) {
 	t.Parallel()

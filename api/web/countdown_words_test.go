@@ -178,6 +178,26 @@ func TestCountdown_ResetRemovedOrCopied_ReleasesTheButton(t *testing.T) {
 	v.is(`look().held || document.querySelector("mailgate-countdown").hasAttribute("waiting")`, "false")
 }
 
+// A held button is faint without any style of the page's, in a tree of its own too. Any rule of the page's wins, and no
+// other button changes.
+func TestCountdown_HeldButton_LooksHeld(t *testing.T) {
+	t.Parallel()
+	p, v := newSite(t, "")
+	p.shows(v, with(`wait-ms="60000"`)+`<button id="other" aria-disabled="true">Other</button><div id="host"></div>`)
+	v.run(`(() => { const tree = host.attachShadow({ mode: "open" });
+		const countdown = tree.appendChild(document.createElement("mailgate-countdown"));
+		globalThis.inner = countdown.appendChild(document.createElement("button"));
+		countdown.waitMs = 60000 })()`)
+	v.is(`getComputedStyle(resend).opacity`, "0.5")
+	v.is(`getComputedStyle(inner).opacity`, "0.5")
+	v.is(`getComputedStyle(other).opacity`, "1")
+	v.run(`(() => { const own = new CSSStyleSheet(); own.replaceSync("button { opacity: .9 }"); document.adoptedStyleSheets.unshift(own) })()`)
+	v.is(`getComputedStyle(resend).opacity`, "0.9")
+	v.run(`document.adoptedStyleSheets.shift()`)
+	v.pass(60_101)
+	v.is(`getComputedStyle(resend).opacity`, "1")
+}
+
 // The sample of docs/countdown.md holds the button for the address that was mailed, and not for a
 // corrected one.
 func TestCountdownSample_AddressCorrected_FreesTheButton(t *testing.T) {

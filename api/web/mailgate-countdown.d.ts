@@ -46,8 +46,8 @@
  * `worker-src` allows `blob:`, and otherwise in the page, in small steps. Either needs a secure page: https, or localhost.
  *
  * The held button is marked `aria-disabled="true"`, keeps the focus, and does nothing by
- * mouse, by key or by Enter in its form. Style it with
- * `button[aria-disabled="true"]`, the text with `mailgate-countdown::part(text)`,
+ * mouse, by key or by Enter in its form. It is drawn at half opacity, with no specificity, so
+ * that any rule of yours wins. Style it with `button[aria-disabled="true"]`, the text with `mailgate-countdown::part(text)`,
  * `::part(limit)` and `::part(wait)`. It inherits colour and font, and nothing moves.
  *
  * A screen reader hears, politely, when a wait starts, when it ends, and how long it

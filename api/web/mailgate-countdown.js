@@ -11,6 +11,8 @@ const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
 const margin = 100; // a browser may blur its clock by as much, and clocks drift
 const jump = 2000; // if the clocks differ by more, one was set or the machine slept
 const stale = 300e3; // ask again after
+const patience = 5e3; // with a worker that does not answer
+const marks = ["aria-disabled", "data-mailgate-held"]; // of the held button
 const moments = ["click", "storage", "visibilitychange", "pageshow", "online"];
 const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
 
@@ -37,8 +39,17 @@ function workBeside(asked, tell, run) {
     const code = `onmessage=async({data})=>postMessage({n:await(${work})(data,(done)=>postMessage({done})).catch(()=>-1)})`;
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
     const worker = run.worker = new Worker(url);
+    const giveUp = () => {
+      worker.terminate();
+      reject();
+    };
+    let silent = setTimeout(giveUp, patience);
     worker.onmessage = ({ data: { n, done } }) => {
-      if (n === undefined) return tell(done);
+      clearTimeout(silent);
+      if (n === undefined) {
+        silent = setTimeout(giveUp, patience);
+        return tell(done);
+      }
       worker.terminate();
       resolve(n);
     };
@@ -87,6 +98,9 @@ const css = `:host{display:block}:host([hidden]){display:none}
 [part=wait]{white-space:nowrap}
 .aloud{position:relative}
 [role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}`;
+
+// The style of a held button, which any rule of the page's overrides.
+const heldCSS = ":where([data-mailgate-held]){opacity:.5;cursor:not-allowed}";
 
 // On a server that renders, the module loads and there are no elements.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
@@ -138,6 +152,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #asked = null; // the one that was solved last
   #limit; #wait; #status;
   #root; // of the tree that it is in
+  #heldSheet;
 
   constructor() {
     super();
@@ -174,6 +189,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     for (const type of moments) addEventListener(type, this, true);
     this.#root = this.getRootNode();
     this.#root.addEventListener("click", this, true); // the window gets no events of a closed tree
+    this.#heldSheet = new this.ownerDocument.defaultView.CSSStyleSheet();
+    this.#heldSheet.replaceSync(heldCSS);
+    this.#root.adoptedStyleSheets = [this.#heldSheet, ...this.#root.adoptedStyleSheets];
     const { src } = this;
     let kept = this.#read();
     if (kept && !kept.src && kept.until <= Date.now()) { // over, and no server to ask
@@ -199,6 +217,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#drop();
     for (const type of moments) removeEventListener(type, this, true);
     this.#root.removeEventListener("click", this, true);
+    this.#root.adoptedStyleSheets = this.#root.adoptedStyleSheets.filter((sheet) => sheet !== this.#heldSheet);
     clearTimeout(this.#timer);
     this.#hold(null);
     this.#placed = false;
@@ -462,9 +481,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   // aria-disabled keeps the focus where it is; the click is caught on its way.
   #hold(button) {
-    if (this.#held !== button) this.#held?.removeAttribute("aria-disabled");
+    if (this.#held !== button) for (const name of marks) this.#held?.removeAttribute(name);
     this.#held = button;
-    button?.setAttribute("aria-disabled", "true");
+    for (const name of marks) button?.setAttribute(name, "true");
     this.toggleAttribute("waiting", this.waiting);
   }
 

@@ -95,7 +95,7 @@ func TestBudget_EachHome_StrangersRunDryPeopleDoNot(t *testing.T) {
 			does(t, operatorOf(nodes[0].URL), exitOK, "floor  0 of 3", "show", "--rule", "unproven", visitor)
 			send("own4@example.com", 200, own)
 			does(t, append(settingsFor(relay.URL(), inMemory), "MAILGATE_RULES="+nodes[0].rules), exitOK,
-				"unproven   by client_ip  sliding-log floor=2/24h; counts a send until its code is right, and none of the SMTP door or a hook; or 50 % of what was verified, if more\n", "check-config")
+				"unproven   by client_ip  sliding-window floor=2/24h in parts of 1440000 ms; counts a send until its code is right, and none of the SMTP door or a hook; or 50 % of what was verified, if more\n", "check-config")
 		})
 	}
 }

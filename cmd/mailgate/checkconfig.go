@@ -84,12 +84,10 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 	}
 	table.Flush() // into memory
 	for _, r := range file.Rules {
-		for _, o := range r.Overrides {
-			limit := "0, denied"
-			if o.Algorithm != nil {
-				limit = describe(o.Algorithm)
+		for _, c := range r.Cases {
+			if c.Limit != nil {
+				fmt.Fprintf(table, "%s\toverride\t%s%s%s\t%s\n", r.Name, describe(c.Limit), some("for", c.Some), inShadow(c.Shadow), c.Comment)
 			}
-			fmt.Fprintf(table, "%s\toverride\t%s%s\t%s\n", r.Name, limit, some("for", o.Some), o.Comment)
 		}
 	}
 	table.Flush() // into memory
@@ -97,11 +95,7 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 		to.WriteString("\nDenied:\n")
 	}
 	for _, d := range file.Denials {
-		shadow := ""
-		if d.Shadow {
-			shadow = "; shadow, refuses nothing"
-		}
-		fmt.Fprintf(table, "%s\t%s%s\n", d.Name, strings.TrimPrefix(some("denies", d.Some), "; "), shadow)
+		fmt.Fprintf(table, "%s\t%s%s\n", d.Name, strings.TrimPrefix(some("denies", d.Some), "; "), inShadow(d.Shadow))
 	}
 	table.Flush() // into memory
 	if len(file.Actions) > 0 {
@@ -136,11 +130,19 @@ func besides(r rulefile.Rule) (text string) {
 	if r.Percent > 0 {
 		text += fmt.Sprintf("; or %d %% of what was verified, if more", r.Percent)
 	}
-	text += some("exempt", r.Exempt) + some("only", r.Only)
-	if r.Shadow {
-		text += "; shadow, refuses nothing"
+	for _, c := range r.Cases {
+		if c.Limit == nil {
+			text += some("exempt", c.Some)
+		}
 	}
-	return text
+	return text + some("only", r.Only) + inShadow(r.Shadow)
+}
+
+func inShadow(shadow bool) string {
+	if shadow {
+		return "; shadow, refuses nothing"
+	}
+	return ""
 }
 
 // some counts what some of the sends are named by, and shows none of it.
@@ -214,14 +216,14 @@ func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 		}
 	}
 	for _, r := range file.Rules {
-		names := slices.Concat(r.Exempt.Callers, r.Only.Callers)
-		for _, o := range r.Overrides {
-			names = append(names, o.Some.Callers...)
+		names := slices.Clone(r.Only.Callers)
+		for _, c := range r.Cases {
+			names = append(names, c.Callers...)
 		}
 		callers("rule "+r.Name, names...)
 	}
 	for _, d := range file.Denials {
-		callers("denial "+d.Name, slices.Clone(d.Some.Callers)...)
+		callers("denial "+d.Name, slices.Clone(d.Callers)...)
 	}
 	all = append(all, file.Notes...)
 	if file.Mailbox().Shadow {

@@ -22,15 +22,15 @@ func TestDeny_EachDoor_Refuses(t *testing.T) {
 deny:
   - {name: disposable, domains: [mailinator.example], mailboxes: [Mallory+x@example.com], networks: [203.0.113.0/24]}
   - {name: trial, domains: [trial.example], shadow: true}
+  - {name: bounced, mailboxes: [gone@example.com]}
 overrides:
-  - {rule: mailbox, mailboxes: [gone@example.com], limit: day=0/24h}
   - {rule: mailbox, domains: [qa.example], limit: minute=2/60s, comment: tests of sign-up}
 `, settingsFor(relay.URL(), append(hooksOn, inMemory, doorOpen)...))
 	for body, rule := range map[string]string{
 		`{"email":"Victim@Sub.Mailinator.EXAMPLE"}`:                     "disposable",
 		`{"email":"mallory@example.com"}`:                               "disposable",
 		`{"email":"a@example.com","client_ip":"::ffff:203.0.113.7"}`:    "disposable",
-		`{"email":"gone+again@example.com","client_ip":"198.51.100.1"}`: "mailbox",
+		`{"email":"gone+again@example.com","client_ip":"198.51.100.1"}`: "bounced",
 	} {
 		if r := s.app.must(t, "POST", "/send-code", body, 422); !strings.Contains(r.Raw, `"type":"/docs#recipient-denied"`) || !strings.Contains(r.Raw, `"rule":"`+rule+`"`) {
 			t.Errorf("%s is answered %s", body, r.Raw)
@@ -58,7 +58,7 @@ overrides:
 		t.Errorf("the SMTP door says %v", err)
 	}
 	for _, line := range []string{
-		`mailgate_sends_total{door="http",limit="",outcome="recipient-denied",rule="disposable"} 3`, `mailgate_sends_total{door="http",limit="",outcome="recipient-denied",rule="mailbox"} 1`,
+		`mailgate_sends_total{door="http",limit="",outcome="recipient-denied",rule="disposable"} 3`, `mailgate_sends_total{door="http",limit="",outcome="recipient-denied",rule="bounced"} 1`,
 		`mailgate_sends_total{door="smtp",limit="",outcome="recipient-denied",rule="disposable"} 1`, `mailgate_sends_total{door="supabase",limit="",outcome="recipient-denied",rule="disposable"} 1`,
 		`mailgate_shadow_refusals_total{door="http",limit="denied",rule="trial"} 1`,
 	} {

@@ -69,8 +69,8 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Exempt: r.Exempt, Only: r.Only,
-			Overrides: r.Overrides, Budget: budget})
+		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only,
+			Cases: r.Cases, Budget: budget})
 	}
 	tokens, err := s.limiter("challenge-tokens", once(onceValid), nil)
 	if err != nil {

@@ -100,6 +100,17 @@ func (c *Circuit) Open() bool {
 	return c.reopens != 0
 }
 
+// Close closes the circuit, as a server does that answers without a call. A trial in progress may open it again.
+func (c *Circuit) Close() {
+	c.mu.Lock()
+	before := c.reopens != 0
+	c.failures, c.reopens = 0, 0
+	c.mu.Unlock()
+	if before {
+		c.changed(false)
+	}
+}
+
 // Settle records the outcome of a pass that was OK. While it is open only the trial counts:
 // calls from before are ignored.
 func (c *Circuit) Settle(p Pass, o Outcome) {

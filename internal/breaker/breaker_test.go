@@ -98,3 +98,23 @@ func TestCircuit_Concurrent_CountsEach(t *testing.T) {
 		t.Errorf("told %v, want that it opened and closed", told)
 	}
 }
+
+// A server that answers otherwise closes it, and the next failures open it for the first cooldown.
+func TestCircuit_Close_BeginsAnew(t *testing.T) {
+	var told []bool
+	c := NewCircuit(Rule{Failures: 1, Cooldown: time.Second, MaxCooldown: 9 * time.Second}, func() int64 { return 0 }, func(open bool) { told = append(told, open) })
+	for range 2 {
+		c.Settle(c.Ask(), Failed)
+		if wait := c.Wait(); wait != 1000 {
+			t.Errorf("it waits %d ms", wait)
+		}
+		c.Close()
+		c.Close()
+		if c.Open() || c.Wait() != 0 {
+			t.Error("it is open")
+		}
+	}
+	if len(told) != 4 || !told[0] || told[1] {
+		t.Errorf("it told %v", told)
+	}
+}

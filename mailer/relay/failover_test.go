@@ -155,6 +155,44 @@ func TestCircuit_Cooldown_NotAsked(t *testing.T) {
 	}
 }
 
+// A relay that is back is found by connections without an email, long before the cooldown is over.
+func TestCircuit_RelayBack_FoundWithoutAnEmail(t *testing.T) {
+	var now atomic.Int64 // no cooldown ends
+	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	o := steady()
+	o.Now, o.Breaker.Failures, o.Probe = now.Load, 2, 10*time.Millisecond
+	r := newRelays(t, o, plain(first), plain(second))
+	for range 2 {
+		if mustSend(t, r, letter()).Relay != second.Addr() {
+			t.Fatal("the first took it")
+		}
+	}
+	servertest.Eventually(t, "two probes", func() bool { return len(first.Received()) >= 4 })
+	if !r.Stats()[0].CircuitOpen {
+		t.Error("a probe that failed closed the circuit")
+	}
+	first.Play(fault.Script{})
+	servertest.Eventually(t, "a closed circuit", func() bool { return !r.Stats()[0].CircuitOpen })
+	if n := len(first.Mails()); mustSend(t, r, letter()).Relay != first.Addr() || n > 0 {
+		t.Errorf("the first has taken %d emails, and not the next", n)
+	}
+}
+
+// A relay that connects but hangs later is not tried with one email after another.
+func TestCircuit_FailsAtDATA_ConnectionProvesNothing(t *testing.T) {
+	var now atomic.Int64
+	first, second := play(t, fault.Script{At: fault.DATA, Kind: fault.HangUp}), play(t, fault.Script{})
+	o := steady()
+	o.Now, o.Breaker.Failures, o.Probe = now.Load, 2, time.Millisecond
+	r := newRelays(t, o, plain(first), plain(second))
+	for range 20 {
+		mustSend(t, r, letter())
+	}
+	if n := len(first.Received()); n != 2 || !r.Stats()[0].CircuitOpen {
+		t.Errorf("the first was asked %d times; %+v", n, r.Stats()[0])
+	}
+}
+
 // With no relay to ask an email does not wait under the pace, and is told when to try again.
 func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})

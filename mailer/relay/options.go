@@ -50,6 +50,7 @@ type limits struct {
 	RCPT     time.Duration // RCPT: a relay may ask the recipient's own server, which a visitor chooses
 	FinalDot time.Duration // the text and the answer to its final dot; after it the outcome is Unknown
 	Breaker  breaker.Rule  // see health for what counts as a failure
+	Probe    time.Duration // between connections to a relay that could not be reached
 	Now      func() int64  // the clock of all but the deadlines, in Unix milliseconds
 }
 
@@ -61,6 +62,7 @@ var standard = limits{
 	RCPT:     5 * time.Second,
 	FinalDot: 20 * time.Second,
 	Breaker:  breaker.Rule{Failures: 5, Cooldown: 5 * time.Second, MaxCooldown: 2 * time.Minute},
+	Probe:    5 * time.Second,
 	Now:      func() int64 { return time.Now().UnixMilli() },
 }
 

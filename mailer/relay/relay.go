@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/breaker"
@@ -20,6 +21,7 @@ type relay struct {
 	tokens  *tokens // nil: the password, or no login
 	pool    *pool
 	circuit *breaker.Circuit
+	probing atomic.Bool
 	log     *slog.Logger
 }
 

@@ -33,7 +33,10 @@ type Relays struct {
 
 	mu      sync.Mutex
 	closing bool
-	sending sync.WaitGroup // transactions in progress
+	sending sync.WaitGroup  // transactions in progress
+	open    context.Context // ends when no new emails are taken
+	shut    context.CancelFunc
+	probes  sync.WaitGroup
 	close   sync.Once
 }
 
@@ -46,6 +49,7 @@ func New(urls []URL, options Options) (*Relays, error) {
 	o := options.withDefaults()
 	r := &Relays{options: o}
 	r.life, r.end = context.WithCancel(context.Background())
+	r.open, r.shut = context.WithCancel(r.life)
 	for _, url := range urls {
 		if url.hidden != nil {
 			return nil, url.hidden
@@ -75,8 +79,10 @@ func (r *Relays) Close(ctx context.Context) (err error) {
 		r.mu.Lock()
 		r.closing = true
 		r.mu.Unlock()
+		r.shut()
 		defer context.AfterFunc(ctx, r.end)()
 		r.sending.Wait()
+		r.probes.Wait()
 		err = ctx.Err()
 		for _, relay := range r.relays {
 			relay.pool.close()

@@ -172,7 +172,9 @@ func (tx *transaction) settle(failure *Error) {
 	if tx.conn != nil {
 		tx.conn.leave()
 	}
-	r.circuit.Settle(tx.pass, health(tx.budget.ctx, failure))
+	outcome := health(tx.budget.ctx, failure)
+	r.circuit.Settle(tx.pass, outcome)
+	tx.relays.watch(r, failure, outcome)
 	r.pool.release(tx.conn, tx.domain())
 }
 

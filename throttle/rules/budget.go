@@ -104,7 +104,7 @@ func (s *Set) Verified(ctx context.Context, all []Charge) (err error) {
 
 // Peek reports what the rule alone would answer about a send, by the limit in force.
 func (r *Rule) Peek(ctx context.Context, send Send) (throttle.Verdict, error) {
-	q := question{rule: r, key: r.By.Key(send), limiter: r.LimiterFor(send), shown: true}
+	q := question{rule: r, key: r.By.Key(send), limiter: r.limiterFor(send), shown: true}
 	q.peek(ctx)
 	return q.verdict, q.err
 }

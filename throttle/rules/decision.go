@@ -12,8 +12,7 @@ type Decision struct {
 	Allowed bool
 	// Challenge reports that rules with a challenge alone refuse: a solved one would admit the send.
 	Challenge bool
-	// Denied is what denies the send for good, whatever the limits: a Denial, or a rule whose limit
-	// for it is 0.
+	// Denied is what denies the send for good, whatever the limits: the name of a denial.
 	Denied string
 	// Rule makes the next such send wait longest, and Verdict is its verdict. By is what
 	// it counts by. A rule with a challenge makes none wait, so it is named only where Challenge is set. Rule is empty when nothing has to wait; then Verdict has only the clock.
@@ -81,7 +80,7 @@ func decide(round []question) Decision {
 		q := &round[i]
 		now = max(now, q.verdict.Now)
 		d.Degraded = d.Degraded || q.verdict.Degraded
-		if q.rule.Shadow {
+		if q.shadow() {
 			if q.err != nil || d.Allowed && !q.verdict.Allowed {
 				d.Shadow = append(d.Shadow, Refusal{q.rule.Name, q.rule.By, q.key, q.verdict, q.err})
 			}

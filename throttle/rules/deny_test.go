@@ -17,7 +17,7 @@ import (
 )
 
 func denies(some rules.Some) rules.Options {
-	return rules.Options{Denials: []rules.Denial{{Name: "other", Some: rules.Some{Purposes: []string{"spam"}}}, {Name: "list", Some: some}}}
+	return rules.Options{Denials: []rules.Case{{Name: "other", Some: rules.Some{Purposes: []string{"spam"}}}, {Name: "list", Some: some}}}
 }
 
 // A denial refuses whatever is in one of its lists, label by label, and charges nothing.
@@ -58,31 +58,33 @@ func TestTake_ShadowDenial_Reports(t *testing.T) {
 	o := denies(rules.Some{Callers: []string{"web"}})
 	o.Denials[1].Shadow = true
 	visitor := r.exact("visitor", rules.ByClientIP, "hour=9/1h")
-	visitor.Shadow, visitor.Overrides = true, []rules.Override{{Some: rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}
+	visitor.Cases = []rules.Case{{Some: rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, Limit: throttletest.Policy(t, "hour=1/1h"), Shadow: true}}
 	set := must.Get(rules.New(o, r.mailbox("hour=1/1h"), visitor))(t)
-	if d := take(t, set, to("a@b.example")); !d.Allowed || d.Denied != "" || len(d.Shadow) != 2 || d.Shadow[0].Rule != "list" || d.Shadow[1].Rule != "visitor" || d.Shadow[0].Verdict.Limit != "denied" {
-		t.Errorf("%+v", d)
+	for i, want := range []string{"denied", "hour"} { // a shadow case counts what its rule admits
+		d := take(t, set, to(fmt.Sprintf("a%d@b.example", i)))
+		if !d.Allowed || d.Denied != "" || len(d.Shadow) != i+1 || d.Shadow[i].Rule != "list" || d.Shadow[i].Verdict.Limit != "denied" || d.Shadow[0].Verdict.Limit != want && i == 0 {
+			t.Errorf("%+v", d)
+		}
+		if i == 1 && (d.Shadow[0].Rule != "visitor" || d.Shadow[0].Verdict.Limit != want || len(d.Charges) != 2) {
+			t.Errorf("%+v", d)
+		}
 	}
 }
 
-// An override has its own limit, the narrowest first, on the records of the rule. A limit of 0 denies.
+// An override has its own limit, on the records of the rule. Of it and what is exempt the most exact name decides.
 func TestTake_Override_NarrowestDecides(t *testing.T) {
 	r := newRig(t)
 	mailbox := r.mailbox("hour=2/1h")
 	override := func(limit string, some rules.Some) {
-		o := rules.Override{Some: some}
-		if limit != "" {
-			o.Algorithm = throttletest.Policy(t, limit)
-		}
-		mailbox.Overrides = append(mailbox.Overrides, o)
+		mailbox.Cases = append(mailbox.Cases, rules.Case{Some: some, Limit: throttletest.Policy(t, limit)})
 	}
 	override("hour=3/1h", rules.Some{Domains: []string{"b.example"}})
 	override("hour=1/1h", rules.Some{Domains: []string{"sub.b.example"}})
 	override("hour=4/1h", rules.Some{Mailboxes: []string{"*x@sub.b.example"}})
 	override("hour=5/1h", rules.Some{Mailboxes: []string{"vip@sub.b.example"}})
-	override("", rules.Some{Mailboxes: []string{"gone@b.example"}})
+	mailbox.Cases = append(mailbox.Cases, rules.Case{Some: rules.Some{Mailboxes: []string{"gone@b.example"}, Domains: []string{"free.sub.b.example"}, Callers: []string{"web"}}})
 	set := r.set(false, mailbox)
-	for email, limit := range map[string]int{"a@c.example": 2, "a@b.example": 3, "a@x.b.example": 3, "a@sub.b.example": 1, "a@x.sub.b.example": 1, "ax@sub.b.example": 4, "vip@sub.b.example": 5} {
+	for email, limit := range map[string]int{"a@b.example": 3, "a@x.b.example": 3, "a@sub.b.example": 1, "a@x.sub.b.example": 1, "ax@sub.b.example": 4, "vip@sub.b.example": 5} {
 		for n := range limit + 1 {
 			d := take(t, set, to(email))
 			if d.Allowed != (n < limit) || d.Mailbox.Tiers[0].Limit != limit {
@@ -95,12 +97,10 @@ func TestTake_Override_NarrowestDecides(t *testing.T) {
 			}
 		}
 	}
-	if d := take(t, set, to("gone@b.example")); d.Denied != "mailbox" || d.Allowed {
-		t.Errorf("%+v", d)
-	}
-	mailbox.Exempt = rules.Some{Callers: []string{"web"}}
-	if d := take(t, r.set(false, mailbox), to("gone@b.example")); d.Denied != "" || !d.Allowed {
-		t.Errorf("exempt: %+v", d)
+	for _, email := range []string{"gone@b.example", "a@free.sub.b.example", "other@d.example"} { // of the caller web
+		if d := take(t, set, to(email)); !d.Allowed || len(d.Charges) != 0 || len(d.Mailbox.Tiers) != 0 {
+			t.Errorf("exempt %s: %+v", email, d)
+		}
 	}
 }
 
@@ -120,7 +120,7 @@ func TestPeek_TwoTraitsOverridden_OneOrder(t *testing.T) {
 			r := newRig(t)
 			by, _ := rules.Pair(first.by, other.by)
 			rule := r.exact("pair", by, "hour=2/1h")
-			rule.Overrides = []rules.Override{{Some: other.some, Algorithm: throttletest.Policy(t, "hour=3/1h")}, {Some: first.some, Algorithm: throttletest.Policy(t, "hour=4/1h")}}
+			rule.Cases = []rules.Case{{Some: other.some, Limit: throttletest.Policy(t, "hour=3/1h")}, {Some: first.some, Limit: throttletest.Policy(t, "hour=4/1h")}}
 			rule, _ = r.set(false, r.mailbox("hour=9/1h"), rule).Rule("pair")
 			if v := must.Get(rule.Peek(ctx, send))(t); v.Tiers[0].Limit != 4 {
 				t.Errorf("by %s: the limit is %d", by, v.Tiers[0].Limit)
@@ -147,7 +147,7 @@ func TestNew_OverrideNotByTheKey_Refused(t *testing.T) {
 	} {
 		r := newRig(t)
 		rule := r.exact("other", tt.by, "hour=2/1h")
-		rule.Overrides = []rules.Override{{Some: tt.some}}
+		rule.Cases = []rules.Case{{Some: tt.some, Limit: throttletest.Policy(t, "hour=1/1h")}}
 		if _, err := rules.New(rules.Options{}, r.mailbox("hour=2/1h"), rule); (err == nil) != tt.ok {
 			t.Errorf("by %s, %+v: %v", tt.by, tt.some, err)
 		}
@@ -168,9 +168,9 @@ func TestTake_OverridesFromMemory_AsRedisAnswers(t *testing.T) {
 			t.Cleanup(memory.Close)
 		}
 		limiter := must.Get(cluster.NewWithMemory(client, "test:mailbox", throttletest.Policy(t, "blink=2/200ms,hour=20/1h"), memory))(t)
-		rule := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter, Overrides: []rules.Override{
-			{Some: rules.Some{Domains: []string{"loose.example"}}, Algorithm: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
-			{Some: rules.Some{Mailboxes: []string{"a@strict.example"}}, Algorithm: throttletest.Policy(t, "hour=1/1h")},
+		rule := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter, Cases: []rules.Case{
+			{Some: rules.Some{Domains: []string{"loose.example"}}, Limit: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
+			{Some: rules.Some{Mailboxes: []string{"a@strict.example"}}, Limit: throttletest.Policy(t, "hour=1/1h")},
 		}}
 		return must.Get(rules.New(rules.Options{Remote: true}, rule))(t), memory
 	}
@@ -213,7 +213,7 @@ func BenchmarkTake_Lists(b *testing.B) {
 			}
 			for i := range n / 10 {
 				one := rules.Some{Mailboxes: []string{fmt.Sprintf("user%d@b.example", i)}}
-				mailbox.Overrides = append(mailbox.Overrides, rules.Override{Some: one, Algorithm: throttletest.Policy(b, "day=1000/24h")})
+				mailbox.Cases = append(mailbox.Cases, rules.Case{Some: one, Limit: throttletest.Policy(b, "day=1000/24h")})
 			}
 			set := must.Get(rules.New(denies(some), mailbox))(b)
 			for i := 0; b.Loop(); i++ {

@@ -15,6 +15,7 @@ type question struct {
 	rule    *Rule
 	key     string
 	limiter *throttle.Limiter // the one that decides
+	trial   bool              // of a shadow case: it is looked at and never charged
 	resend  bool              // it decides as about a resend
 	waived  bool              // a solved challenge admits what it refuses
 	shown   bool              // the limit in force matters, even if no send has to wait for it
@@ -47,8 +48,13 @@ func (s *Set) questions(send Send) []question {
 	}
 	for i := range s.rules {
 		r := &s.rules[i]
-		if key := r.keyOf(send); key != "" {
-			round = append(round, question{rule: r, key: key, limiter: r.LimiterFor(send), waived: r.Challenge && solved})
+		key, limiter, _ := r.meet(send)
+		if key == "" {
+			continue
+		}
+		round = append(round, question{rule: r, key: key, limiter: limiter, waived: r.Challenge && solved})
+		if n := r.shadows.find(send); n > 0 && r.limiters[n-1] != nil {
+			round = append(round, question{rule: r, key: key, limiter: r.limiters[n-1], trial: true})
 		}
 	}
 	return round
@@ -102,7 +108,7 @@ func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 		return nil
 	}
 	for _, q := range round {
-		if q.rule.Challenge {
+		if q.rule.Challenge || q.trial {
 			continue
 		}
 		v, refuses := q.limiter.Recall(ctx, q.key)
@@ -214,7 +220,7 @@ func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 func (s *Set) ask(round []question, do func(*question)) error {
 	s.each(len(round), func(i int) { do(&round[i]) })
 	for i := range round {
-		if q := &round[i]; q.err != nil && !q.rule.Shadow {
+		if q := &round[i]; q.err != nil && !q.shadow() {
 			return q.err
 		}
 	}
@@ -274,6 +280,9 @@ func (q *question) look(ctx context.Context) (v throttle.Verdict, err error) {
 
 // take charges the rule. A shadow rule that refuses is not charged.
 func (q *question) take(ctx context.Context, id throttle.ID) {
+	if q.trial {
+		return // it was looked at
+	}
 	v, err := q.limiter.TakeID(ctx, q.key, id)
 	if err == nil && !v.Allowed {
 		var wider bool
@@ -296,8 +305,10 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	}
 }
 
+func (q question) shadow() bool { return q.rule.Shadow || q.trial }
+
 // refuses reports whether the rule is no shadow, and refuses what no solved challenge admits.
-func (q question) refuses() bool { return !q.rule.Shadow && !q.waived && !q.verdict.Allowed }
+func (q question) refuses() bool { return !q.shadow() && !q.waived && !q.verdict.Allowed }
 
 // refused reports whether a rule refuses.
 func refused(round []question) bool { return slices.ContainsFunc(round, question.refuses) }
@@ -305,7 +316,7 @@ func refused(round []question) bool { return slices.ContainsFunc(round, question
 // mailboxIn returns the mailbox rule in a round, nil where it does not apply or failed.
 func mailboxIn(round []question) *question {
 	for i := range round {
-		if q := &round[i]; q.rule.Name == MailboxRule && q.err == nil {
+		if q := &round[i]; q.rule.Name == MailboxRule && !q.trial && q.err == nil {
 			return q
 		}
 	}
@@ -322,7 +333,7 @@ func isFirstMail(round []question) bool {
 // asResend lets rules that keep quota for first emails decide as about a resend.
 func asResend(round []question) {
 	for i := range round {
-		if q := &round[i]; q.rule.Resends != nil && !q.resend {
+		if q := &round[i]; q.rule.Resends != nil && !q.resend && !q.trial {
 			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
 		}
 	}

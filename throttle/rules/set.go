@@ -31,23 +31,22 @@ type Rule struct {
 	// Challenge has the rule refuse only sends without a solved challenge. One with a solved challenge is
 	// charged while the rule has quota left.
 	Challenge bool
-	Exempt    Some // of the sends that the rule counts
 	Only      Some // that the rule counts; none stands for all
-
-	// Overrides are other limits for some of the sends, without Resends.
-	Overrides []Override
+	Cases     []Case
 	// Budget makes the rule count a send only until its code is right. Nil counts every send.
 	Budget *Budget
 
-	exempt, only, overrides *index
-	limiters                []*throttle.Limiter // of the overrides
+	only, cases, shadows *index
+	limiters             []*throttle.Limiter // of the cases
 }
 
 // Set is a set of rules that all have to admit a send. It never changes and may be shared.
 type Set struct {
 	rules   []Rule
-	denials []Denial
-	token   *Rule // spends the tokens of solved challenges; nil if no challenge can be solved
+	denials []Case
+	denies  *index
+	shadows []*index // of the denials that are shadows
+	token   *Rule    // spends the tokens of solved challenges; nil if no challenge can be solved
 	remote  bool
 	reserve bool // a rule has Resends
 }
@@ -57,8 +56,8 @@ type Options struct {
 	// Remote is for limiters across a network: all are asked at the same time, so that ten
 	// take as long as one.
 	Remote bool
-	// Denials come before all limits.
-	Denials []Denial
+	// Denials are sends that are refused, whatever the limits say.
+	Denials []Case
 	// Tokens admits each token of a solved challenge once. It keeps ids. Nil has no challenge count as solved.
 	Tokens *throttle.Limiter
 }
@@ -67,17 +66,23 @@ type Options struct {
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
-	for i := range s.denials {
-		s.denials[i].index = newIndex(s.denials[i].Some)
+	some := make([]Some, len(s.denials))
+	s.shadows = make([]*index, len(s.denials))
+	for i, d := range s.denials {
+		if d.Shadow {
+			s.shadows[i] = newIndex(d.Some)
+		} else {
+			some[i] = d.Some
+		}
 	}
+	s.denies = newIndex(some...)
 	if o.Tokens != nil {
 		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
 	}
 	protected := false
 	for i := range s.rules {
 		r := &s.rules[i]
-		r.exempt, r.only = newIndex(r.Exempt), newIndex(r.Only)
-		if err := r.override(); err != nil {
+		if err := r.prepare(); err != nil {
 			return nil, err
 		}
 		if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.Budget != nil && r.Budget.Percent > 0 && !window {
@@ -98,7 +103,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 // Mailbox returns the limiter of MailboxRule that decides about a send.
 func (s *Set) Mailbox(send Send) *throttle.Limiter {
 	r, _ := s.Rule(MailboxRule)
-	return r.LimiterFor(send)
+	return r.limiterFor(send)
 }
 
 // Rule finds a rule by its name.
@@ -130,7 +135,10 @@ func (s *Set) Names() []string {
 
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
-	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By.Has(by) && r.keyOf(send) != "" })
+	return slices.ContainsFunc(s.rules, func(r Rule) bool {
+		key, _, _ := r.meet(send)
+		return r.By.Has(by) && key != ""
+	})
 }
 
 // Challenges reports whether a solved challenge can make a difference.
@@ -148,8 +156,8 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	if name := s.denied(send); name != "" {
-		return Decision{Denied: name}, nil
+	if c := s.denied(send); c != nil {
+		return Decision{Denied: c.Name}, nil
 	}
 	d, err := s.take(ctx, send, id)
 	if err == nil && d.spent() && len(d.Charges) == 0 {
@@ -192,8 +200,8 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	}
 	send.Solved = ""
 	d, err := s.look(ctx, s.questions(send))
-	if d.Denied = s.denied(send); d.Denied != "" {
-		d.Allowed = false
+	if c := s.denied(send); c != nil {
+		d.Denied, d.Allowed = c.Name, false
 	}
 	return d, err
 }
@@ -228,7 +236,7 @@ func (s *Set) release(ctx context.Context, all []Charge) (failed []Charge, err, 
 // attempt whose decision is lost.
 func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 	for _, q := range s.questions(send) {
-		if q.rule.exact() {
+		if q.rule.exact() && !q.trial {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}, q.limiter})
 		}
 	}
@@ -256,14 +264,6 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 
 // exact reports whether the rule finds a send by its id.
 func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
-
-// keyOf returns what the rule counts the send under, empty if it does not apply.
-func (r *Rule) keyOf(send Send) string {
-	if r.Budget != nil && send.Unverifiable || r.exempt.has(send) || r.only != nil && !r.only.has(send) {
-		return ""
-	}
-	return r.By.Key(send)
-}
 
 // wrap names the rule in its error.
 func (r *Rule) wrap(err error) error {

@@ -94,7 +94,7 @@ func TestTake_ExemptAndOnly_CountTheRest(t *testing.T) {
 				}
 				r := newRig(t)
 				mailbox, send := r.mailbox("hour=1/1h"), to("a@b.example")
-				mailbox.Exempt, send.Client, send.Caller = e, netip.MustParseAddr(client), caller
+				mailbox.Cases, send.Client, send.Caller = []rules.Case{{Some: e}}, netip.MustParseAddr(client), caller
 				if d := take(t, r.set(false, mailbox), send); (len(d.Charges) == 0) != exempt {
 					t.Errorf("%+v, client %s, caller %q: charged %v", e, client, caller, d.Charges)
 				}
@@ -132,7 +132,7 @@ func TestTake_NothingToWaitFor_NamesNoRule(t *testing.T) {
 	r, ahead := newRig(t), newRig(t)
 	ahead.clock.Add(7)
 	shadow, exempt := r.mailbox("minute=1/60s"), r.mailbox("minute=1/60s")
-	shadow.Shadow, exempt.Exempt.Mailboxes = true, []string{"@b.example"}
+	shadow.Shadow, exempt.Cases = true, []rules.Case{{Some: rules.Some{Mailboxes: []string{"@b.example"}}}}
 	one, other := r.exact("one", rules.ByAll, "day=9/24h"), ahead.exact("other", rules.ByAll, "day=9/24h")
 	for _, all := range [][]rules.Rule{{shadow, one, other}, {exempt, other, one}} {
 		d := take(t, r.set(false, all...), to("a@b.example"))

@@ -95,8 +95,6 @@ func (x *index) find(s Send) int32 {
 	return cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.callers[s.Caller], x.templates[s.Template], x.purposes[s.Purpose])
 }
 
-func (x *index) has(s Send) bool { return x.find(s) != 0 }
-
 func (x *index) matching(mailbox string, at int) int32 {
 	for _, p := range x.patterns[mailbox[at:]] {
 		if matches(p.local, mailbox[:at]) {

@@ -8,12 +8,19 @@ function SignUp() {
   const [email, setEmail] = useState("");
   const [said, say] = useState("");
   const countdown = useRef<MailgateCountdown>(null);
+  const sending = useRef(false);
 
   async function send(event: FormEvent) {
     event.preventDefault();
-    const answer = await fetch("/send", { method: "POST", body: new URLSearchParams({ email }) });
-    countdown.current?.update(await answer.json());
-    say(answer.ok ? "Look into your mailbox." : answer.status === 429 ? "" : "That did not work. Check the address and try again.");
+    if (sending.current) return; // a double click
+    sending.current = true;
+    try {
+      const answer = await fetch("/send", { method: "POST", body: new URLSearchParams({ email }) });
+      countdown.current?.update(await answer.json());
+      say(answer.ok ? "Look into your mailbox." : answer.status === 429 ? "" : "That did not work. Check the address and try again.");
+    } finally {
+      sending.current = false;
+    }
   }
 
   return (

@@ -85,8 +85,8 @@ func newPart(form, format string, args ...any) part {
 func (f File) describe() map[string]part {
 	all := map[string]part{}
 	for _, r := range f.Rules {
-		all[r.Name] = newPart(fmt.Sprint(r.By, r.Algorithm.Form(), r.Unverified), "%s: %s, keeps %d, unverified %t, percent %d, shadow %t, challenge %t, exempt %q, only %q, overrides %v",
-			r.By, r.Algorithm, r.KeepForFirstSends, r.Unverified, r.Percent, r.Shadow, r.Challenge, r.Exempt, r.Only, r.Overrides)
+		all[r.Name] = newPart(fmt.Sprint(r.By, r.Algorithm.Form(), r.Unverified), "%s: %s, keeps %d, unverified %t, percent %d, shadow %t, challenge %t, only %q, cases %v",
+			r.By, r.Algorithm, r.KeepForFirstSends, r.Unverified, r.Percent, r.Shadow, r.Challenge, r.Only, r.Cases)
 	}
 	for _, d := range f.Denials {
 		all["denial "+d.Name] = newPart("", "shadow %t, %q", d.Shadow, d.Some)

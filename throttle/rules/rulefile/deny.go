@@ -21,14 +21,14 @@ type denyText struct {
 }
 
 // read reads a denial, and its file if it has one.
-func (t denyText) read(d Defaults, beside string, f *File, seen map[string]bool) (denial rules.Denial, err error) {
+func (t denyText) read(d Defaults, beside string, f *File, seen map[string]bool) (denial rules.Case, err error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return denial, err
 	}
 	if slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Name == t.Name }) {
 		return denial, refuse("name", "a rule has this name")
 	}
-	denial = rules.Denial{Name: t.Name, Shadow: t.Shadow}
+	denial = rules.Case{Name: t.Name, Shadow: t.Shadow}
 	w := d.guarded(t.Force)
 	if denial.Some, err = t.Some.read(w, ""); err != nil {
 		return denial, err
@@ -59,7 +59,7 @@ func (d Defaults) guarded(force bool) words {
 		return func(text string) (string, error) {
 			one, err := read(text)
 			if err == nil && !force && d.ofSender(one) {
-				err = errors.New("it denies the domain of MAILGATE_FROM; if that is meant, use deny with force: true")
+				err = errors.New("it denies the domain of MAILGATE_FROM; if that is meant, add force: true")
 			}
 			return one, err
 		}

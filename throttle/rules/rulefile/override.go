@@ -1,6 +1,8 @@
 package rulefile
 
 import (
+	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ type overrideText struct {
 	Burst   *whole   `yaml:"burst"`
 	Queue   *whole   `yaml:"queue"`
 	Comment string   `yaml:"comment"`
+	Shadow  bool     `yaml:"shadow"`
 }
 
 const maxComment = 200
@@ -26,69 +29,69 @@ const maxComment = 200
 // override reads the overrides into their rules. With an error it says which one is wrong.
 func (f *File) override(all []overrideText, d Defaults, beside string) (at int, err error) {
 	seen := map[string]bool{}
+	for _, r := range f.Rules {
+		for _, c := range r.Cases {
+			_ = once(seen, r.Name, c) // what is exempt
+		}
+	}
 	for i, t := range all {
 		n := slices.IndexFunc(f.Rules, func(r Rule) bool { return r.Name == t.Rule })
 		if n < 0 {
 			return i, refuse("rule", "no rule has this name")
 		}
-		o, err := t.read(d, beside, f, f.Rules[n])
+		c, err := t.read(d, beside, f, f.Rules[n])
 		if err == nil {
-			err = once(seen, t.Rule, o.Some)
+			err = once(seen, t.Rule, c)
 		}
 		if err != nil {
 			return i, err
 		}
-		f.Rules[n].Overrides = append(f.Rules[n].Overrides, o)
+		f.Rules[n].Cases = append(f.Rules[n].Cases, c)
 	}
 	return 0, nil
 }
 
-func (t overrideText) read(d Defaults, beside string, f *File, of Rule) (o rules.Override, err error) {
-	w := d.words()
-	if zero.MatchString(t.Limit) {
-		w = d.guarded(false)
-	}
-	if o.Some, err = t.Some.read(w, ""); err != nil {
-		return o, err
+func (t overrideText) read(d Defaults, beside string, f *File, of Rule) (c rules.Case, err error) {
+	c = rules.Case{Comment: t.Comment, Shadow: t.Shadow}
+	if c.Some, err = t.Some.read(d.words(), ""); err != nil {
+		return c, err
 	}
 	if t.File != "" {
-		if err := f.addFile(&o.Some, relative(beside, t.File), w); err != nil {
-			return o, err
+		if err := f.addFile(&c.Some, relative(beside, t.File), d.words()); err != nil {
+			return c, err
 		}
 	}
-	o.Comment = t.Comment
-	switch err := of.By.CheckOverride(o.Some); {
+	switch err := of.By.CheckLimit(c.Some); {
 	case err != nil:
-		return o, wrongIn("", err)
-	case o.Some.None():
-		return o, refuse("", "it names nothing, such as a mailbox or a network")
+		return c, wrongIn("", err)
+	case c.Some.None():
+		return c, refuse("", "it names nothing, such as a mailbox or a network")
 	case of.KeepForFirstSends > 0:
-		return o, refuse("rule", "this rule keeps sends for first emails and has no other limits")
+		return c, refuse("rule", "this rule keeps sends for first emails and has no other limits")
 	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, unicode.IsControl):
-		return o, refuse("comment", "it is one line of up to %d bytes", maxComment)
+		return c, refuse("comment", "it is one line of up to %d bytes", maxComment)
 	}
-	if o.Algorithm, err = t.algorithm(d, of); err != nil {
-		return o, err
+	if c.Limit, err = t.algorithm(d, of); err != nil {
+		return c, err
 	}
-	if of.Name == rules.MailboxRule && t.Comment == "" && loosens(o.Algorithm, of.Algorithm) {
-		return o, refuse("", "it admits more than the mailbox's own limits; add a comment that says why")
+	if of.Name == rules.MailboxRule && t.Comment == "" && loosens(c.Limit, of.Algorithm) {
+		return c, refuse("", "it admits more than the mailbox's own limits; add a comment that says why")
 	}
-	return o, nil
+	return c, nil
 }
 
 // zero finds a limit of 0, which no algorithm has.
 var zero = regexp.MustCompile(`= *0+ */`)
 
-// algorithm returns that of the rule with this limit, or nil for 0.
+// algorithm returns that of the rule with this limit.
 func (t overrideText) algorithm(d Defaults, of Rule) (throttle.Algorithm, error) {
 	c := of.count
-	c.Limit, c.Burst = zero.ReplaceAllString(t.Limit, "=1/"), t.Burst
+	c.Limit, c.Burst = t.Limit, t.Burst
 	if t.Queue != nil {
 		c.Queue = t.Queue
 	}
-	none := c.Limit != t.Limit
-	if none && strings.Contains(c.Limit, ",") {
-		return nil, refuse("limit", "a limit of 0 stands alone, as it denies every send")
+	if zero.MatchString(t.Limit) {
+		return nil, refuse("limit", "0 admits nothing; name who gets no email in deny")
 	}
 	a, err := c.build(0)
 	if err == nil {
@@ -97,8 +100,6 @@ func (t overrideText) algorithm(d Defaults, of Rule) (throttle.Algorithm, error)
 	switch {
 	case err != nil:
 		return nil, err
-	case none:
-		return nil, nil
 	case of.Unverified && (a.Window() != of.Algorithm.Window() || strings.Contains(c.Limit, ",")):
 		return nil, refuse("limit", "with counts: %s it is one limit, with the window of the rule", unverified)
 	case a.Form() != of.Algorithm.Form():
@@ -118,17 +119,22 @@ func loosens(a, own throttle.Algorithm) bool {
 	})
 }
 
-// once refuses a second override of a rule for the same.
-func once(seen map[string]bool, rule string, s rules.Some) error {
-	names := slices.Concat(s.Mailboxes, s.Domains, s.Callers, s.Templates, s.Purposes)
-	for _, p := range s.Networks {
-		names = append(names, p.String())
-	}
-	for _, name := range names {
-		if name = rule + " " + name; seen[name] {
-			return refuse("", "another override of the rule is for the same")
+// once refuses a second case of a rule for the same, as neither name is the more exact one. A shadow is beside others.
+func once(seen map[string]bool, rule string, c rules.Case) error {
+	for i, names := range [][]string{c.Mailboxes, c.Domains, c.Callers, c.Templates, c.Purposes, prefixes(c.Networks)} {
+		for _, name := range names {
+			if name = fmt.Sprint(rule, c.Shadow, i, name); seen[name] {
+				return refuse("", "another override of the rule, or its exempt, is for the same")
+			}
+			seen[name] = true
 		}
-		seen[name] = true
 	}
 	return nil
+}
+
+func prefixes(all []netip.Prefix) (texts []string) {
+	for _, p := range all {
+		texts = append(texts, p.String())
+	}
+	return texts
 }

@@ -35,7 +35,7 @@ import (
 // File is every rule in force, the built-in ones included, and the actions.
 type File struct {
 	Rules   []Rule
-	Denials []rules.Denial
+	Denials []rules.Case
 	Actions []Action
 	Notes   []string // what is probably not meant, for people
 	Lists   []string // the files that it names
@@ -54,8 +54,8 @@ type Rule struct {
 	Resends           throttle.Algorithm
 	Shadow            bool
 	Challenge         bool // what it refuses is admitted with a solved challenge
-	Exempt, Only      rules.Some
-	Overrides         []rules.Override
+	Only              rules.Some
+	Cases             []rules.Case
 	// Unverified counts a send until its code is right. Percent is the share of what was verified that may be
 	// outstanding, and Verified counts that.
 	Unverified bool
@@ -344,8 +344,15 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 	if err := t.budget(&r); err != nil {
 		return r, err
 	}
-	if r.Exempt, err = t.Exempt.read(d.words(), "exempt."); err != nil || t.Only == nil {
+	exempt, err := t.Exempt.read(d.words(), "exempt.")
+	if err != nil {
 		return r, err
+	}
+	if !exempt.None() {
+		r.Cases = []rules.Case{{Some: exempt}}
+	}
+	if t.Only == nil {
+		return r, nil
 	}
 	if r.Only, err = t.Only.read(d.words(), "only."); err == nil && r.Only.None() {
 		err = refuse("only", "it names nothing, so the rule would count nothing")

@@ -62,12 +62,18 @@ func lines(f rulefile.File) (all []string) {
 		if r.Shadow {
 			line += "; shadow"
 		}
-		for _, o := range r.Overrides {
-			line += fmt.Sprint("; ", o.Some.Mailboxes, o.Some.Domains, o.Some.Networks, " have ", o.Algorithm, o.Comment)
+		exempt := ""
+		for _, c := range r.Cases {
+			if c.Limit == nil {
+				exempt = fmt.Sprint("; exempt ", c.Mailboxes, c.Networks, c.Callers)
+				continue
+			}
+			line += fmt.Sprint("; ", c.Mailboxes, c.Domains, c.Networks, " have ", c.Limit, c.Comment)
+			if c.Shadow {
+				line += " in shadow"
+			}
 		}
-		if e := r.Exempt; !e.None() {
-			line += fmt.Sprint("; exempt ", e.Mailboxes, e.Networks, e.Callers)
-		}
+		line += exempt
 		if o := r.Only; !o.None() {
 			line += fmt.Sprint("; only ", o.Callers, o.Templates, o.Purposes)
 		}
@@ -131,9 +137,9 @@ func TestRead_ValidFile_HasItsRules(t *testing.T) {
 			[]string{mailbox, client, "a by mailbox+api_key: q=1/1s; only [web] [code] [login sign-up]", "b by client_ip+purpose: q=1/1s"}},
 		{"denials", "deny: [{name: a, domains: [Bücher.example., x.example, x.example], networks: ['2001:db8::/32'], api_keys: [web], mailboxes: ['*@mail.example'], shadow: true}, {name: b, domains: [acme.example], force: true}]",
 			[]string{mailbox, client, "denial a: [*@mail.example] [x.example xn--bcher-kva.example] [2001:db8::/32] [web] true", "denial b: [] [acme.example] [] [] false"}},
-		{"overrides", "overrides: [{rule: mailbox, mailboxes: [A+b@c.example], domains: [d.example], limit: 'q=1/60s,r=3/24h'}, {rule: mailbox, mailboxes: [e@d.example], limit: 'q=9/1s', comment: a test}, {rule: mailbox, domains: [f.example], limit: q=0/1h}, {rule: client-ip, networks: [192.0.2.0/24], limit: m=1000/60s}, {rule: client-ip, networks: [0.0.0.0/0], limit: m=9/60s}, {rule: mailbox, domains: [acme.example], limit: q=1/24h}, {rule: client-ip, networks: [192.0.2.7], limit: day=0/24h}]",
-			[]string{mailbox + "; [a@c.example] [d.example] [] have q=1/60s,r=3/24h; [e@d.example] [] [] have q=9/1sa test; [] [f.example] [] have <nil>; [] [acme.example] [] have q=1/24h",
-				client + "; [] [] [192.0.2.0/24] have sliding-window m=1000/60s in parts of 1000 ms; [] [] [0.0.0.0/0] have sliding-window m=9/60s in parts of 1000 ms; [] [] [192.0.2.7/32] have <nil>"}},
+		{"overrides", "overrides: [{rule: mailbox, mailboxes: [A+b@c.example], domains: [d.example], limit: 'q=1/60s,r=3/24h'}, {rule: mailbox, mailboxes: [e@d.example], limit: 'q=9/1s', comment: a test}, {rule: mailbox, domains: [f.example], limit: q=1/24h, shadow: true}, {rule: client-ip, networks: [192.0.2.0/24], limit: m=1000/60s}, {rule: client-ip, networks: [0.0.0.0/0], limit: m=9/60s}, {rule: mailbox, domains: [acme.example], limit: q=1/24h}, {rule: client-ip, networks: [192.0.2.7], limit: m=1/60s}]",
+			[]string{mailbox + "; [a@c.example] [d.example] [] have q=1/60s,r=3/24h; [e@d.example] [] [] have q=9/1sa test; [] [f.example] [] have q=1/24h in shadow; [] [acme.example] [] have q=1/24h",
+				client + "; [] [] [192.0.2.0/24] have sliding-window m=1000/60s in parts of 1000 ms; [] [] [0.0.0.0/0] have sliding-window m=9/60s in parts of 1000 ms; [] [] [192.0.2.7/32] have sliding-window m=1/60s in parts of 1000 ms"}},
 		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', 'A*B@acme.example', '@QA.example', '*@b.example', '@bücher.example', '*z@Also.example']}}]",
 			[]string{mailbox, client + "; exempt [*@b.example *z@one.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	} {
@@ -237,7 +243,7 @@ var mistakes = []struct{ name, text, want string }{
 	{"a denied suffix", "deny:\n- name: a\n  domains: [x.example, co.uk]", ":3: denial a: domains[1]: this is a whole public suffix"},
 	{"no domain", "deny: [{name: a, domains: ['hidden@b.example']}]", ":1: denial a: domains[0]: it is not a domain"},
 	{"a denied mailbox of a provider", "deny: [{name: a, domains: [hidden.sub.example]}]", ":1: denial a: domains[0]: a provider reads this domain as one mailbox"},
-	{"the own domain", "deny: [{name: a, domains: [mail.acme.example]}]", ":1: denial a: domains[0]: it denies the domain of MAILGATE_FROM; if that is meant, use deny with force: true"},
+	{"the own domain", "deny: [{name: a, domains: [mail.acme.example]}]", ":1: denial a: domains[0]: it denies the domain of MAILGATE_FROM; if that is meant, add force: true"},
 	{"a domain above", "deny: [{name: a, domains: [Acme.Example.]}]", ":1: denial a: domains[0]: it denies the domain of MAILGATE_FROM"},
 	{"mailboxes of the own domain", "deny: [{name: a, mailboxes: ['**@mail.acme.example']}]", ":1: denial a: mailboxes[0]: it denies the domain of MAILGATE_FROM"},
 	{"every visitor", "deny: [{name: a, networks: [0.0.0.0/0]}]", ":1: denial a: networks[0]: 0.0.0.0/0 is every visitor"},
@@ -250,12 +256,11 @@ var mistakes = []struct{ name, text, want string }{
 	{"a looser limit", "overrides:\n- rule: mailbox\n  mailboxes: [hidden@b.example]\n  limit: q=2/24h", ":2: override of mailbox: it admits more than the mailbox's own limits; add a comment"},
 	{"a shorter limit", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/60s}]", ":1: override of mailbox: it admits more"},
 	{"another window", "overrides: [{rule: client-ip, networks: [192.0.2.0/24], limit: q=1/61s}]", ":1: override of client-ip: limit: it needs the window of the rule"},
-	{"0 beside another", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: 'q=0/1s,r=1/2s'}]", ":1: override of mailbox: limit: a limit of 0 stands alone"},
-	{"two for one", "overrides:\n- {rule: mailbox, mailboxes: [hidden@b.example], limit: q=0/1s}\n- {rule: mailbox, mailboxes: [Hidden+x@b.example], limit: q=0/1s}", ":3: override of mailbox: another override of the rule is for the same"},
-	{"a long comment", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=0/1s, comment: \"a\\nb\"}]", ":1: override of mailbox: comment: it is one line"},
-	{"0 for every visitor", "overrides: [{rule: client-ip, networks: [0.0.0.0/0], limit: q=0/60s}]", ":1: override of client-ip: networks[0]: 0.0.0.0/0 is every visitor"},
-	{"0 for the own domain", "overrides: [{rule: mailbox, domains: [acme.example], limit: q=0/60s}]", ":1: override of mailbox: domains[0]: it denies the domain of MAILGATE_FROM; if that is meant, use deny with force: true"},
-	{"0 for the own mailboxes", "overrides: [{rule: mailbox, mailboxes: ['@mail.acme.example'], limit: q= 00/60s}]", ":1: override of mailbox: mailboxes[0]: it denies the domain of MAILGATE_FROM"},
+	{"a limit of 0", "overrides:\n- rule: mailbox\n  mailboxes: [hidden@b.example]\n  limit: q= 00/60s", ":4: override of mailbox: limit: 0 admits nothing; name who gets no email in deny"},
+	{"0 beside another", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: 'q=0/1s,r=1/2s'}]", ":1: override of mailbox: limit: 0 admits nothing"},
+	{"two for the exempt", "rules: [{name: mailbox, exempt: {domains: [b.example]}}]\noverrides: [{rule: mailbox, domains: [b.example], limit: q=1/24h}]", ":2: override of mailbox: another override of the rule, or its exempt, is for the same"},
+	{"two for one", "overrides:\n- {rule: mailbox, mailboxes: [hidden@b.example], limit: q=1/24h}\n- {rule: mailbox, mailboxes: [Hidden+x@b.example], limit: q=1/24h}", ":3: override of mailbox: another override of the rule, or its exempt, is for the same"},
+	{"a long comment", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/24h, comment: \"a\\nb\"}]", ":1: override of mailbox: comment: it is one line"},
 	{"beside kept sends", "rules: [{name: a, by: domain, algorithm: fixed-window, limit: q=9/1s, keep_for_first_sends: 2}]\noverrides: [{rule: a, domains: [b.example], limit: q=3/1s}]", ":2: override of a: rule: this rule keeps sends"},
 
 	{"a misspelt key", "overides: [{rule: mailbox}]", ":1: unknown key overides; did you mean overrides?"},
@@ -342,7 +347,7 @@ func TestRead_ListWithSuffix_LeavesItOut(t *testing.T) {
 		domains += fmt.Sprintf("d%d.example\n", i)
 	}
 	for suffixes, want := range map[string]int{"co.uk\n": 1, "# com\nco.uk\nCo.JP. # why\n": 2, "co.uk\nco.jp\nco.nz\n": 0} {
-		for _, text := range []string{"deny: [{name: a, file: list.txt}]", "overrides: [{rule: mailbox, file: list.txt, limit: q=0/1s}]"} {
+		for _, text := range []string{"deny: [{name: a, file: list.txt}]", "overrides: [{rule: mailbox, file: list.txt, limit: q=1/24h}]"} {
 			path := write(t, text)
 			list := servertest.Write(t, filepath.Join(filepath.Dir(path), "list.txt"), suffixes+domains)
 			file, err := rulefile.Read(path, defaults())
@@ -360,8 +365,8 @@ func TestRead_ListWithSuffix_LeavesItOut(t *testing.T) {
 			for _, d := range file.Denials {
 				some = append(some, d.Some)
 			}
-			for _, o := range file.Mailbox().Overrides {
-				some = append(some, o.Some)
+			for _, c := range file.Mailbox().Cases {
+				some = append(some, c.Some)
 			}
 			notes := []string{fmt.Sprintf("%s: %d of %d entries are left out, as they are whole public suffixes", list, want, 198+want)}
 			if len(some) != 1 || len(some[0].Domains) != 198 || !slices.Equal(file.Notes, notes) {
