@@ -72,7 +72,7 @@ func TestTake_RaceLost_GivesBack(t *testing.T) {
 	for _, tt := range []struct {
 		mailbox, shadow, charges string
 		sent                     int
-	}{{}, {"", "taken", "", 0}, {"release", "", "mailbox", 0}, {"release", "release", "mailbox trial", 0}} {
+	}{{}, {"", "taken", "", 0}, {"release", "", "mailbox", 0}, {"release", "release", "trial mailbox", 0}} {
 		for _, remote := range both {
 			r := newRig(t)
 			mailbox, shadow, counter, all := r.mailbox("hour=5/1h"), r.exact("trial", rules.ByDomain, "hour=1/1h"), r.quota("count", 5, 5), r.queue("all", rules.ByAll, 1, 0)

@@ -16,7 +16,6 @@ type question struct {
 	key     string
 	limiter *throttle.Limiter // the one that decides
 	trial   bool              // of a shadow case: it is looked at and never charged
-	resend  bool              // it decides as about a resend
 	waived  bool              // a solved challenge admits what it refuses
 	shown   bool              // the limit in force matters, even if no send has to wait for it
 
@@ -25,6 +24,7 @@ type question struct {
 
 	first   int64 // the wait of a first email, where resend
 	verdict throttle.Verdict
+	reply   throttle.Reply   // of the look
 	before  throttle.Verdict // the verdict before the rule was charged
 	err     error            // there is no verdict
 	state   state
@@ -60,20 +60,16 @@ func (s *Set) questions(send Send) []question {
 	return round
 }
 
-// The stages of charging. What can be refunded is charged before what cannot; where quota is
-// kept for first emails, the mailbox rule decides first whether this is one. Queues follow one
+// The stages of charging. What can be refunded is charged before what cannot. Queues follow one
 // at a time, the widest last; a shadow queue refuses nothing and waits until no rule refuses.
 const (
-	stageMailbox = iota
-	stageCounters
+	stageCounters     = iota
 	stageQueues       // one for each trait
 	stageShadowQueues = stageQueues + 100
 )
 
 func (s *Set) stage(r *Rule) int {
 	switch {
-	case r.Name == MailboxRule && s.reserve:
-		return stageMailbox
 	case r.Limiter.Algorithm.Queues() && r.Shadow:
 		return stageShadowQueues
 	case r.Limiter.Algorithm.Queues():
@@ -120,21 +116,23 @@ func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 	return known
 }
 
-// peekAll asks a round without charging. A mailbox that has an email on record is then asked
-// about as a resend.
+// peekAll asks a round without charging. If the mailbox has an email on record, or that is not known, this is a resend.
 func (s *Set) peekAll(ctx context.Context, round []question) error {
 	if err := s.ask(round, func(q *question) { q.peek(ctx) }); err != nil {
 		return err
 	}
-	if !s.reserve || isFirstMail(round) {
+	if m := mailboxIn(round); m != nil && m.verdict.Sent == 0 {
 		return nil
 	}
-	asResend(round)
-	return s.ask(round, func(q *question) {
-		if q.resend {
-			q.peek(ctx)
+	for i := range round {
+		if q := &round[i]; q.rule.Resends != nil && !q.trial && q.err == nil {
+			q.limiter = q.rule.Limiter.With(q.rule.Resends)
+			v := q.rule.Resends.Peek(q.reply.State, q.reply.Now)
+			v.Degraded = q.reply.Degraded
+			q.verdict, q.before = v, v
 		}
-	})
+	}
+	return nil
 }
 
 // charge takes from a round, stage by stage, until a rule refuses.
@@ -149,9 +147,6 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 		}
 		if refused(round[:now]) {
 			return nil
-		}
-		if stage == stageMailbox && !isFirstMail(round[:1]) {
-			asResend(round) // another send was faster
 		}
 		round = round[now:]
 	}
@@ -196,23 +191,6 @@ func charges(round []question, id throttle.ID) (all []Charge) {
 		all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: at}, q.limiter})
 	}
 	return all
-}
-
-// lookAhead asks about the email after a mailbox's first, which will be a resend. The first is
-// charged already, so a rule that fails is left out.
-func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
-	if !s.reserve || d.Mailbox.Sent == 0 {
-		return
-	}
-	next := slices.DeleteFunc(slices.Clone(round), func(q question) bool { return q.rule.Resends == nil || q.rule.Shadow || q.rule.Challenge || q.resend })
-	asResend(next)
-	_ = s.ask(next, func(q *question) { q.peek(ctx) })
-	for i := range next {
-		if q := &next[i]; q.err == nil {
-			q.waitAsFirst(forgottenIn(&d.Mailbox))
-			d.waitFor(q.rule, &q.verdict)
-		}
-	}
 }
 
 // ask asks all of a round, at once where the limiters are remote. The error of a shadow
@@ -262,7 +240,7 @@ func (q *question) peek(ctx context.Context) {
 
 func (q *question) look(ctx context.Context) (v throttle.Verdict, err error) {
 	r, err := q.limiter.Look(ctx, q.key)
-	if err != nil {
+	if q.reply = r; err != nil {
 		return v, err
 	}
 	v = q.limiter.Algorithm.Peek(r.State, r.Now)
@@ -323,40 +301,5 @@ func mailboxIn(round []question) *question {
 	return nil
 }
 
-// isFirstMail reports whether the mailbox rule has nothing on record but this send. Where it
-// does not apply or failed, this is unknown, and quota for first emails is not for it.
-func isFirstMail(round []question) bool {
-	m := mailboxIn(round)
-	return m != nil && (m.verdict.Sent == 0 || m.verdict.Sent == 1 && m.state == charged)
-}
-
-// asResend lets rules that keep quota for first emails decide as about a resend.
-func asResend(round []question) {
-	for i := range round {
-		if q := &round[i]; q.rule.Resends != nil && !q.resend && !q.trial {
-			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
-		}
-	}
-}
-
-// waitAsFirst shortens the wait of a resend whose mailbox is forgotten in so many
-// milliseconds: from then on it is a first email, and waits as one.
-func (q *question) waitAsFirst(forgotten int64) {
-	v := &q.verdict
-	if wait := max(1, forgotten, q.first); waitOf(v) > wait {
-		v.Wait, v.RetryAt = wait, v.Now+wait
-	}
-}
-
 // waitOf returns how long to wait by the verdict's own clock.
 func waitOf(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
-
-// forgottenIn returns in how many milliseconds the mailbox's longest window is empty, by the
-// mailbox rule's clock: another's may differ.
-func forgottenIn(mailbox *throttle.Verdict) int64 {
-	if mailbox.Sent == 0 {
-		return 0
-	}
-	longest := mailbox.Tiers[len(mailbox.Tiers)-1].Window.Milliseconds()
-	return mailbox.Newest + longest - mailbox.Now
-}

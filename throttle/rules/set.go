@@ -21,9 +21,9 @@ type Rule struct {
 	Name    string
 	By      By
 	Limiter *throttle.Limiter
-	// Resends decides about emails to a mailbox that has one inside MailboxRule's longest
-	// window, on the records of Limiter. A stricter limit here keeps the
-	// rest of the quota for first emails. Nil leaves resends to Limiter.
+	// Resends decides about emails to a mailbox that had one inside MailboxRule's longest window when it was looked at, on
+	// the records of Limiter. A stricter limit here keeps the rest of the quota for first emails. Nil leaves resends to
+	// Limiter.
 	Resends throttle.Algorithm
 	// Shadow lets the rule count and report, and refuse nothing. It is not charged for
 	// what it would have refused.
@@ -187,7 +187,6 @@ func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	d.Charges, d.Lost = all, lost
 	if d.Allowed {
 		d.Shadow = append(d.Shadow, s.shadowsOf(send)...)
-		s.lookAhead(ctx, round, &d)
 	}
 	return d, nil
 }
