@@ -98,7 +98,7 @@ func (s *Server) stopNotMe(c *fiber.Ctx) error {
 	}
 	before, err := s.saidNotMe(r.Mailbox)
 	if err == nil {
-		_, err = s.with.Suppressions.Add(r.ctx, r.Mailbox, suppression.NotMe, "link; key "+send.Caller+", visitor "+visitor)
+		err = s.with.Suppressions.Add(r.ctx, r.Mailbox, suppression.NotMe, "link; key "+send.Caller+", visitor "+visitor)
 	}
 	if err != nil {
 		return s.failNotMe(c, problemOf(err), notMeFailed, "")

@@ -74,8 +74,7 @@ func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
 	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
 	r.Reason, r.Source = string(reason), body.Source
 	return s.changeSuppression(r, ledger.Suppression, func() error {
-		_, err := s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source)
-		return err
+		return s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source)
 	}, slog.String("reason", string(reason)), slog.String("source", body.Source))
 }
 

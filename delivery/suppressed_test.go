@@ -58,7 +58,7 @@ func TestSend_Suppressed_ByReasonAndKind(t *testing.T) {
 			if c.critical {
 				q.critical(t)
 			}
-			must.Get(b.suppressions.Add(t.Context(), q.Mail.To, c.reason, ""))(t)
+			must.OK(t, b.suppressions.Add(t.Context(), q.Mail.To, c.reason, ""))
 			for range 2 { // the second is within the day
 				err := b.outcomeOf(q, c.door)
 				if e, _ := errors.AsType[*Error](err); (err == nil) != c.passes || err != nil && (e.Kind != Suppressed || e.Suppression.Reason != c.reason) {
@@ -79,7 +79,7 @@ func TestSend_BouncedAndRelayDown_PassReturned(t *testing.T) {
 		b := newBench(t)
 		q, _ := b.send()
 		q.critical(t)
-		must.Get(b.suppressions.Add(t.Context(), q.Mail.To, suppression.HardBounce, ""))(t)
+		must.OK(t, b.suppressions.Add(t.Context(), q.Mail.To, suppression.HardBounce, ""))
 		b.relay.begin = &relay.Error{Outcome: relay.Unavailable}
 		if err := b.outcomeOf(q, door); failure(err).Kind != Unavailable {
 			t.Errorf("%s: with the relay down: %v", door, err)

@@ -145,7 +145,7 @@ func mailgunAt(when time.Time, token, event string) string {
 func TestMailgun_SeenToken_ForItsOwnEvent(t *testing.T) {
 	identity, now := must.Get(address.NewIdentity(true))(t), signedAt.UnixMilli
 	store := must.Get(cache.Open(cache.Options{Now: now}))(t)
-	list := must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("s"), Now: now, Log: slog.New(slog.DiscardHandler)}))(t)
+	list := must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("s"), Events: store.Table("e"), Now: now, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(list.Close)
 	proofs := must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
 	receiver := &bounce.Receiver{Suppressions: list, Proofs: proofs, Records: keyed.Local(store.Table("b")), WithoutProof: true, Now: now}

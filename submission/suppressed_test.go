@@ -13,7 +13,8 @@ import (
 func (r *rig) suppress(mailbox string, why suppression.Reason) suppression.Entry {
 	r.t.Helper()
 	to := must.Get(address.Parse(mailbox, must.Get(address.NewIdentity(true))(r.t)))(r.t)
-	return must.Get(r.suppressions.Add(r.t.Context(), to, why, ""))(r.t)
+	must.OK(r.t, r.suppressions.Add(r.t.Context(), to, why, ""))
+	return must.Get(r.suppressions.Find(to))(r.t)[0]
 }
 
 // A suppressed recipient is refused by name of the reason, and the others get the email.

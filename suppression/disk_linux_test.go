@@ -22,7 +22,7 @@ func TestChange_FullDisk_ChangesNothing(t *testing.T) {
 		var refused string
 		for i := 0; refused == "" && i < 100_000; i++ {
 			email := fmt.Sprintf("u%d@example.com", i)
-			if _, err := n.Add(t.Context(), of(t, email), suppression.Manual, string(make([]byte, 256))); err != nil {
+			if err := n.Add(t.Context(), of(t, email), suppression.Manual, string(make([]byte, 256))); err != nil {
 				refused = email
 			}
 		}

@@ -21,6 +21,8 @@ type Options struct {
 	// Table has the list on one machine. Beside Redis it has this node's copy, by which it decides when it
 	// starts in an outage; it may be nil there, and then such a node decides nothing.
 	Table *cache.Table
+	// Events has the events that were applied, on one machine.
+	Events *cache.Table
 	// Redis has the list that several nodes share, under Prefix. Nil on one machine.
 	Redis  redis.UniversalClient
 	Prefix string
@@ -178,12 +180,25 @@ func (l *List) Detail(ctx context.Context, found []Entry) {
 func (l *List) Counts() map[Reason]int { return l.current.Load().counts() }
 
 // Add suppresses an address from now on, anew if it is already.
-func (l *List) Add(ctx context.Context, to address.Address, r Reason, source string) (Entry, error) {
+func (l *List) Add(ctx context.Context, to address.Address, r Reason, source string) error {
+	_, err := l.AddFor(ctx, Event{}, to, r, source)
+	return err
+}
+
+// Event is what an entry is added for. It is known for Life milliseconds; without a Name it never is.
+type Event struct {
+	Name string
+	Life int64
+}
+
+// AddFor is Add unless the event is known, and reports whether it was not. That is one step with the addition, so that
+// no repeat of an event brings back what was removed after it.
+func (l *List) AddFor(ctx context.Context, event Event, to address.Address, r Reason, source string) (added bool, err error) {
 	e := Entry{Address: r.Subject(to), Reason: r, Source: source, Since: l.o.Now()}
 	if life, ends := lifetimes[r]; ends {
 		e.Until = e.Since + life
 	}
-	return e, l.change(ctx, e)
+	return l.change(ctx, event, e)
 }
 
 // Remove removes an address and its mailbox, for all reasons.
@@ -198,54 +213,76 @@ func (l *List) Remove(ctx context.Context, to address.Address) error {
 
 // Lift removes an address, or its mailbox, for one reason.
 func (l *List) Lift(ctx context.Context, to address.Address, r Reason) error {
-	return l.change(ctx, Entry{Address: r.Subject(to), Reason: r, Until: ended})
+	_, err := l.change(ctx, Event{}, Entry{Address: r.Subject(to), Reason: r, Until: ended})
+	return err
 }
 
-// change writes an entry, or removes it if it has ended, and knows it when it returns.
-func (l *List) change(ctx context.Context, e Entry) (err error) {
+// change writes an entry, or removes it if it has ended, and knows it when it returns. What was done for a known event
+// changes nothing.
+func (l *List) change(ctx context.Context, event Event, e Entry) (changed bool, err error) {
 	if l.o.Redis != nil {
 		var position, written int64
-		if position, written, err = l.write(ctx, false, e); written > 0 {
+		if position, written, err = l.write(ctx, false, event, e); written > 0 {
 			l.apply(e, position)
 		}
+		changed = written >= 0
 	} else {
-		err = l.changeHere(ctx, e)
+		changed, err = l.changeHere(ctx, event, e)
 	}
 	if err != nil {
-		return throttle.Unavailable("changing the suppression list", err)
+		return false, throttle.Unavailable("changing the suppression list", err)
 	}
-	return nil
+	return changed, nil
 }
 
 // changeHere changes the list on one machine, and the index once that is durable.
-func (l *List) changeHere(ctx context.Context, e Entry) error {
+func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bool, err error) {
 	name := field(e.Address, e.Reason)
 	changing := l.changing[maphash.String(l.seed, name)%uint64(len(l.changing))]
 	select {
 	case changing <- struct{}{}:
 		defer func() { <-changing }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
-	err := l.o.Table.Update(ctx, name, func([]byte, int64) ([]byte, int64) {
+	// note returns whether the event was known, once that is durable.
+	note := func(ctx context.Context, value []byte) (known bool, err error) {
+		if event.Name == "" {
+			return false, nil
+		}
+		return known, l.o.Events.Update(ctx, event.Name, func(old []byte, now int64) ([]byte, int64) {
+			if known = old != nil; known {
+				value = old
+			}
+			return value, now + event.Life
+		})
+	}
+	if known, err := note(ctx, nil); err != nil || known {
+		return false, err
+	}
+	batched, durable := cache.Batch(ctx) // of which the event is not kept without the entry
+	err = l.o.Table.Update(batched, name, func([]byte, int64) ([]byte, int64) {
 		if e.Until == ended {
 			return nil, 0
 		}
 		return append([]byte{alone}, e.value()...), e.end()
 	})
-	if err != nil && ctx.Err() != nil { // it may be kept
+	if err == nil {
+		_, err = note(batched, []byte{1})
+	}
+	if err = errors.Join(err, durable(ctx)); err != nil && ctx.Err() != nil { // it may be kept
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		value, lost := l.o.Table.Get(ctx, name)
 		kept, damaged := parse(name, string(value))
 		if e = kept; lost != nil || damaged != nil {
-			return err
+			return false, err
 		}
 	} else if err != nil {
-		return err
+		return false, err
 	}
 	l.apply(e, 0)
-	return err
+	return err == nil, err
 }
 
 func (l *List) apply(e Entry, position int64) {

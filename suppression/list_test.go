@@ -43,7 +43,7 @@ func open(t testing.TB, dir string, redis *redistest.Server) *node {
 	n := &node{t: t, ahead: &atomic.Int64{}}
 	now := func() int64 { return time.Now().UnixMilli() + n.ahead.Load() }
 	store := must.Get(cache.Open(cache.Options{Dir: dir, Now: now}))(t)
-	o := suppression.Options{Table: store.Table("suppressions"), Now: now, Log: slog.New(slog.DiscardHandler), Prefix: "mailgate"}
+	o := suppression.Options{Table: store.Table("suppressions"), Events: store.Table("events"), Now: now, Log: slog.New(slog.DiscardHandler), Prefix: "mailgate"}
 	if redis != nil {
 		client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 5 * time.Second, Prefix: "mailgate"}))(t)
 		t.Cleanup(func() { _ = client.Close() })
@@ -60,7 +60,7 @@ func open(t testing.TB, dir string, redis *redistest.Server) *node {
 
 func (n *node) add(text string, r suppression.Reason) {
 	n.t.Helper()
-	must.Get(n.Add(n.t.Context(), of(n.t, text), r, "a test"))(n.t)
+	must.OK(n.t, n.Add(n.t.Context(), of(n.t, text), r, "a test"))
 }
 
 // has reports for which reasons an address is suppressed.
@@ -215,7 +215,7 @@ func TestRedis_KeptAlone_BroughtOnce(t *testing.T) {
 	for _, email := range []string{"stale@example.com", "again@example.com", "lifted@example.com"} {
 		must.OK(t, other.Remove(t.Context(), of(t, email)))
 	}
-	must.Get(other.Add(t.Context(), of(t, "both@example.com"), suppression.HardBounce, "Redis"))(t)
+	must.OK(t, other.Add(t.Context(), of(t, "both@example.com"), suppression.HardBounce, "Redis"))
 
 	time.Sleep(2 * time.Millisecond) // what follows is newer than the removals
 	n = open(t, dir, nil)
@@ -281,7 +281,7 @@ func TestRedis_Away_DecidesByTheCopy(t *testing.T) {
 		if got := n.detail("alice@example.com"); !slices.Equal(got, []string{""}) {
 			t.Errorf("the sources in an outage are %q", got)
 		}
-		if _, err := n.Add(t.Context(), of(t, "bob@example.com"), suppression.Manual, ""); !errors.Is(err, throttle.ErrUnavailable) {
+		if err := n.Add(t.Context(), of(t, "bob@example.com"), suppression.Manual, ""); !errors.Is(err, throttle.ErrUnavailable) {
 			t.Errorf("adding in an outage: %v", err)
 		}
 		if err := n.Remove(t.Context(), of(t, "alice@example.com")); !errors.Is(err, throttle.ErrUnavailable) {
@@ -292,8 +292,7 @@ func TestRedis_Away_DecidesByTheCopy(t *testing.T) {
 	}
 	redis.Restart()
 	servertest.Eventually(t, "a change after the outage", func() bool {
-		_, err := one.Add(t.Context(), of(t, "carol@example.com"), suppression.Manual, "")
-		return err == nil
+		return one.Add(t.Context(), of(t, "carol@example.com"), suppression.Manual, "") == nil
 	})
 	servertest.Eventually(t, "the other node", func() bool { return len(other.has("carol@example.com")) == 1 })
 }

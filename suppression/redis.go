@@ -29,16 +29,16 @@ var (
 
 var errReply = errors.New("Redis sent a reply of an unknown form")
 
-// write writes entries in Redis, and returns the number of the last change and how many there were. Of entries that
-// were written without Redis it writes those that Redis lacks.
-func (l *List) write(ctx context.Context, withoutRedis bool, entries ...Entry) (position, written int64, err error) {
+// write writes entries in Redis for an event, and returns the number of the last change and how many there were: -1 if
+// the event was known. Of entries that were written without Redis it writes those that Redis lacks.
+func (l *List) write(ctx context.Context, withoutRedis bool, event Event, entries ...Entry) (position, written int64, err error) {
 	var args []any
 	for _, e := range entries {
 		since := int64(0)
 		if withoutRedis {
 			since = e.Since
 		}
-		args = append(args, field(e.Address, e.Reason), string(e.value()), e.Until, since)
+		args = append(args, field(e.Address, e.Reason), string(e.value()), e.Until, since, event.Name, event.Life)
 	}
 	answer, err := writeScript.Run(ctx, l.o.Redis, l.key, args...)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *List) bring(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, written, err := l.write(ctx, true, entries...)
+		_, written, err := l.write(ctx, true, Event{}, entries...)
 		if err == nil {
 			err = l.copy(ctx, entries)
 		}

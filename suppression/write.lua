@@ -5,10 +5,11 @@
 -- and ends now. What ended a day ago is deleted, a few with each call, so that all nodes have learned it.
 --
 -- KEYS[1]  the hash; its field '' is the number of the last change
--- ARGV     for each entry four: the field; the value, empty to remove it; when it ends in milliseconds since
+-- ARGV     for each entry six: the field; the value, empty to remove it; when it ends in milliseconds since
 --          1970, 0 for never; 0, or of an entry that a node kept alone when it was made: then it is not
---          written over one in force, or if it was removed since
--- returns  the number of the last change and how many there were
+--          written over one in force, or if it was removed since; the event that it is written for,
+--          which is known for so many milliseconds, or ''
+-- returns  the number of the last change and how many there were, or -1 if the event was known
 
 local entries, changes, ends = KEYS[1], KEYS[1] .. ':changes', KEYS[1] .. ':ends'
 local time = redis.call('TIME')
@@ -30,8 +31,13 @@ end
 
 -- The clock makes a number larger than those that a failover has lost.
 local number, written = math.max(redis.call('HGET', entries, '') or 0, time[1] * 1000000 + time[2] - 1), 0
-for i = 1, #ARGV, 4 do
+for i = 1, #ARGV, 6 do
   local field, value, till = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+  if ARGV[i + 4] ~= '' then
+    local event = KEYS[1] .. ':event:' .. ARGV[i + 4]
+    if redis.call('PEXPIRE', event, ARGV[i + 5]) == 1 then return {number, -1} end
+    redis.call('SET', event, '', 'PX', ARGV[i + 5])
+  end
   if passes(field, value, tonumber(ARGV[i + 3])) then
     if value == '' then till = now end
     number, written = number + 1, written + 1

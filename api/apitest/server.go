@@ -125,7 +125,7 @@ func New(with Setup) *Server {
 		RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
 		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
-		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Now: now})),
+		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Events: s.Store.Table("bounces"), Now: now})),
 		TryRules: func(now func() int64) (*rules.Set, func(), error) {
 			own := must.Have(cache.Open(cache.Options{Now: now}))
 			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), throttle.DefaultPolicy())})

@@ -26,14 +26,14 @@ func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
 	list := s.Options.Suppressions
 	for i, reason := range []suppression.Reason{suppression.HardBounce, suppression.Complaint, suppression.NotMe} {
 		to := must.Get(address.Parse(fmt.Sprintf("a-rather-long-name-%d@subdomain.example.com", i), s.Options.Identity))(t)
-		must.Get(list.Add(t.Context(), to, reason, "postmark"))(t)
+		must.OK(t, list.Add(t.Context(), to, reason, "postmark"))
 	}
 	v.enters("suppress-email", "bob@example.com")
 	v.reads("suppressions", "bob@example.com")
 	v.looksRight("console-suppressions")
 	for i := range suppression.PageSize {
 		to := must.Get(address.Parse(fmt.Sprintf("c%d@example.com", i), s.Options.Identity))(t)
-		must.Get(list.Add(t.Context(), to, suppression.HardBounce, "ses"))(t)
+		must.OK(t, list.Add(t.Context(), to, suppression.HardBounce, "ses"))
 	}
 	v.click(`[aria-label="Remove bob@example.com"]`)
 	v.reads("suppress-done", "bob@example.com was removed, for all reasons.")

@@ -142,7 +142,7 @@ func (s *store) sharedRecords(name string) keyed.Store {
 func (s *store) suppressions(ctx context.Context) (*suppression.List, error) {
 	o := suppression.Options{Redis: s.redis, Prefix: s.prefix, Now: now, Log: s.log}
 	if s.own != nil {
-		o.Table = s.own.Table("suppressions")
+		o.Table, o.Events = s.own.Table("suppressions"), s.own.Table("bounces")
 	}
 	return suppression.Open(ctx, o)
 }

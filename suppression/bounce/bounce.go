@@ -58,7 +58,7 @@ const MaxAge = 3 * 24 * 60 * 60 * 1000
 type Receiver struct {
 	Suppressions *suppression.List
 	Proofs       *proof.Proofs
-	Records      keyed.Store // of the events that were applied
+	Records      keyed.Store // of the tokens of Mailgun that were used
 	// WithoutProof has bounces applied that came without a proof, also those of other senders in the account.
 	WithoutProof bool
 	Now          func() int64
@@ -94,13 +94,11 @@ func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provide
 		name = provider + " " + hex.EncodeToString(sum[:])
 	}
 	name += " " + string(e.Kind)
-	if before, err := r.note(ctx, name, nil, recordLife); err != nil || before != nil {
+	event := suppression.Event{Name: name, Life: recordLife}
+	if added, err := r.Suppressions.AddFor(ctx, event, to, reason, provider); err != nil || !added {
 		return Repeated, to, err
 	}
-	if _, err = r.Suppressions.Add(ctx, to, reason, provider); err == nil {
-		_, err = r.note(ctx, name, []byte{1}, recordLife)
-	}
-	return Applied, to, err
+	return Applied, to, nil
 }
 
 // recordLife is longer than the proof of an event, so that none is ever applied twice.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/suppression"
@@ -37,7 +41,7 @@ func newRig(t *testing.T, withoutProof bool) *rig {
 	r := &rig{t: t, identity: must.Get(address.NewIdentity(true))(t)}
 	r.now.Store(at.UnixMilli())
 	r.store = must.Get(cache.Open(cache.Options{Now: r.now.Load}))(t)
-	r.list = must.Get(suppression.Open(t.Context(), suppression.Options{Table: r.store.Table("s"), Now: r.now.Load, Log: slog.New(slog.DiscardHandler)}))(t)
+	r.list = must.Get(suppression.Open(t.Context(), suppression.Options{Table: r.store.Table("s"), Events: r.store.Table("e"), Now: r.now.Load, Log: slog.New(slog.DiscardHandler)}))(t)
 	t.Cleanup(r.list.Close)
 	r.proofs = must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
 	r.Receiver = &bounce.Receiver{Suppressions: r.list, Proofs: r.proofs, Records: keyed.Local(r.store.Table("b")), WithoutProof: withoutProof, Now: r.now.Load}
@@ -134,4 +138,50 @@ func TestApply_StoreAway_Unavailable(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	r.apply("the repeat", "alice@example.com", bounce.Hard, text, bounce.Applied, suppression.HardBounce)
+}
+
+// What an operator removes is not brought back by a repeat of its event that another node has begun before.
+func TestApply_RemovedMeanwhile_StaysRemoved(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Alone(t)
+	shared := func(t *testing.T) *bounce.Receiver {
+		r := *newRig(t, true).Receiver
+		client := must.Get(redisx.Open(redisx.Options{URL: redis.URL(), Timeout: 5 * time.Second, Prefix: "mailgate"}))(t)
+		t.Cleanup(func() { _ = client.Close() })
+		r.Suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Redis: client, Prefix: "mailgate", Now: r.Now, Log: slog.New(slog.DiscardHandler)}))(t)
+		t.Cleanup(r.Suppressions.Close)
+		r.Records = keyed.Redis(client, "mailgate:bounces")
+		return &r
+	}
+	for name, nodes := range map[string][]*bounce.Receiver{
+		"one machine": {newRig(t, true).Receiver},
+		"Redis":       {shared(t), shared(t), shared(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			identity := must.Get(address.NewIdentity(true))(t)
+			for round := range 300 {
+				to := fmt.Sprintf("u%d@example.com", round)
+				var all sync.WaitGroup
+				var applied atomic.Int32
+				for i := range 9 {
+					n := nodes[i%len(nodes)]
+					all.Go(func() {
+						outcome, of, err := n.Apply(t.Context(), identity, "sendgrid", bounce.Event{Address: to, Kind: bounce.Complaint, Text: "an event"})
+						if err == nil && outcome == bounce.Applied && applied.Add(1) == 1 {
+							err = n.Suppressions.Remove(t.Context(), of)
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+			}
+			for _, n := range nodes {
+				if left, _, err := n.Suppressions.Page(t.Context(), ""); err != nil || len(left) > 0 {
+					t.Fatalf("%d entries are back, %v", len(left), err)
+				}
+			}
+		})
+	}
 }
