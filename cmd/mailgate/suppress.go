@@ -21,7 +21,7 @@ import (
 
 type suppressCommand struct {
 	Email  string `arg:"" optional:"" help:"Address."`
-	Reason string `placeholder:"REASON" enum:",complaint,manual,hard-bounce,not-me" default:"" help:"complaint, manual, hard-bounce or not-me. manual by default; for --import that of rows whose columns do not say."`
+	Reason string `placeholder:"REASON" enum:",complaint,manual,hard-bounce,not-me" default:"" help:"complaint, manual, hard-bounce or not-me. manual by default; needed with --import."`
 	Source string `placeholder:"TEXT" help:"Where it came from, up to 256 bytes. By default the name of the file, for --import."`
 	Import string `placeholder:"FILE" help:"A CSV file of addresses; - is the standard input."`
 	JSON   bool   `help:"Print the outcome as JSON."`
@@ -31,9 +31,9 @@ func (suppressCommand) Help() string {
 	return `Suppresses an address, so that no email is sent to it. hard-bounce ends after 30 days, not-me after 7; complaint and manual stay until mailgate unsuppress.
 
 	mailgate suppress alice@example.com --source "ticket 4711"
-	mailgate suppress --import bounces.csv
+	mailgate suppress --import bounces.csv --reason hard-bounce
 
---import reads what mailgate suppressions --csv prints, and what SES, SendGrid and Mailgun export. Rows without a valid address are counted and left out; so are, unless you give --reason, those whose status or code is of a temporary failure (4…), and those of a list with a column status, such as SendGrid's bounces and blocks, whose status is not that of an unknown address. A file with a mistake changes nothing.` + whichServer
+--import takes the addresses in the column email of a file, or in the first one if none has that name, all for the --reason. Rows without a valid address are counted and left out. A file with a mistake changes nothing.` + whichServer
 }
 
 // suppressed is the outcome of the commands that change the list.
@@ -46,16 +46,19 @@ func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	if (s.Email == "") == (s.Import == "") {
 		return &config.Error{Problem: "expected an email address or --import"}
 	}
-	rows, done, err := []listed{{Email: s.Email, Reason: s.Reason}}, suppressed{}, error(nil)
+	all, done, err := []string{s.Email}, suppressed{}, error(nil)
 	if s.Import != "" {
-		if rows, done.Invalid, err = s.readFile(); err != nil {
+		if s.Reason == "" {
+			return &config.Error{Problem: "--import needs a --reason, for all addresses of the file"}
+		}
+		if all, done.Invalid, err = s.readFile(); err != nil {
 			return err
 		}
 		s.Source = cmp.Or(s.Source, filepath.Base(s.Import))
 	}
-	for _, row := range rows {
-		if err := changeSuppression(ctx, c, http.MethodPut, row.Email, suppressBody{row.Reason, s.Source}); err != nil {
-			return fmt.Errorf("after %d of %d were suppressed: %w", done.Changed, len(rows), err)
+	for _, email := range all {
+		if err := changeSuppression(ctx, c, http.MethodPut, email, suppressBody{s.Reason, s.Source}); err != nil {
+			return fmt.Errorf("after %d of %d were suppressed: %w", done.Changed, len(all), err)
 		}
 		done.Changed++
 	}
@@ -112,8 +115,8 @@ func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams
 	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "removed from the list")
 }
 
-// readFile reads the rows of a CSV file, and counts those to be left out. A file with a mistake has none.
-func (s suppressCommand) readFile() (rows []listed, leftOut int, err error) {
+// readFile reads the addresses of a CSV file, and counts the rows without one. A file with a mistake has none.
+func (s suppressCommand) readFile() (all []string, leftOut int, err error) {
 	in := os.Stdin
 	if s.Import != "-" {
 		if in, err = os.Open(s.Import); err != nil {
@@ -123,82 +126,40 @@ func (s suppressCommand) readFile() (rows []listed, leftOut int, err error) {
 	}
 	file := csv.NewReader(in)
 	file.FieldsPerRecord, file.TrimLeadingSpace = -1, true
-	cells, err := file.ReadAll()
+	rows, err := file.ReadAll()
 	if err != nil {
 		return nil, 0, &config.Error{Problem: "the file is not CSV: " + err.Error()}
 	}
-	var columns suppressionColumns
-	for i, row := range cells {
-		if i == 0 {
-			var headed bool
-			if columns, headed = readColumns(row); headed {
-				continue
-			}
+	column := 0
+	if len(rows) > 0 {
+		head := rows[0]
+		if strings.Contains(strings.Join(head, ""), "\r") {
+			return nil, 0, &config.Error{Problem: "the lines of the file end with CR alone: save it with LF or CRLF"}
 		}
-		email, reason := columns.of(row)
-		reason = cmp.Or(reason, s.Reason)
-		switch _, err := address.Parse(email, address.Identity{}); {
-		case err != nil, reason == "" && columns.status >= 0:
+		head[0] = strings.TrimPrefix(head[0], "\ufeff")
+		named := slices.IndexFunc(head, func(cell string) bool { return strings.EqualFold(strings.TrimSpace(cell), "email") })
+		if column = max(named, 0); named >= 0 || !strings.Contains(head[0], "@") {
+			rows = rows[1:]
+		}
+		if named < 0 && len(rows) == 0 {
+			return nil, 0, &config.Error{Problem: "the file has no address, and no column is named email"}
+		}
+	}
+	for _, row := range rows {
+		email := ""
+		if column < len(row) {
+			email = active(strings.TrimSpace(row[column]))
+		}
+		if _, err := address.Parse(email, address.Identity{}); err != nil {
 			leftOut++
-		case reason == "":
-			return nil, 0, &config.Error{Problem: fmt.Sprintf("row %d does not say why it is: add --reason", i+1)}
-		default:
-			rows = append(rows, listed{Email: email, Reason: reason})
+		} else {
+			all = append(all, email)
 		}
 	}
-	if len(rows) == 0 && leftOut > 0 && columns.status < 0 {
-		return nil, 0, &config.Error{Problem: "no row has a valid address: the file must be CSV with commas, in UTF-8"}
+	if len(all) == 0 && leftOut > 0 {
+		return nil, 0, &config.Error{Problem: "no row has a valid address in its column email, or else in its first: the file must be CSV with commas, in UTF-8"}
 	}
-	return rows, leftOut, nil
-}
-
-// suppressionColumns say where a file has what.
-type suppressionColumns struct {
-	email, reason, status int    // -1: nowhere
-	all                   string // the reason of all rows, or ""
-}
-
-// readColumns reads the first row, and reports whether it has the names of columns; without them an address comes
-// first. Mailgun's list of bounces is told by its columns, and a list of complaints by the address that they came
-// from.
-func readColumns(row []string) (c suppressionColumns, headed bool) {
-	row[0] = strings.TrimPrefix(row[0], "\ufeff")
-	if strings.Contains(row[0], "@") {
-		return suppressionColumns{email: 0, reason: 1, status: -1}, false
-	}
-	named := func(names ...string) int {
-		return slices.IndexFunc(row, func(cell string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(cell))) })
-	}
-	c = suppressionColumns{email: named("email", "address", "email address", "emailaddress", "recipient"), reason: named("reason", "suppression reason"), status: named("status", "code")}
-	if named("code", "error") >= 0 {
-		c.all = "hard-bounce"
-	} else if named("ip") >= 0 {
-		c.all = "complaint"
-	}
-	return c, true
-}
-
-// reasonWords are what a file calls the reasons.
-var reasonWords = map[string]string{"bounce": "hard-bounce", "hard-bounce": "hard-bounce", "complaint": "complaint", "manual": "manual", "not-me": "not-me"}
-
-// unknownStatuses say that there is no such address. SendGrid's blocks have the columns of its bounces, and other ones.
-var unknownStatuses = []string{"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"}
-
-// of returns the address of a row, and the reason if it is known. The reason of some providers is a sentence.
-func (c suppressionColumns) of(row []string) (email, reason string) {
-	cell := func(i int) string {
-		if i < 0 || i >= len(row) {
-			return ""
-		}
-		return strings.TrimSpace(row[i])
-	}
-	if slices.Contains(unknownStatuses, cell(c.status)) {
-		c.all = "hard-bounce"
-	}
-	if strings.HasPrefix(cell(c.status), "4") { // a temporary failure, whatever the list calls it
-		return active(cell(c.email)), ""
-	}
-	return active(cell(c.email)), cmp.Or(reasonWords[strings.ToLower(cell(c.reason))], c.all)
+	return all, leftOut, nil
 }
 
 // formula begins a cell that a spreadsheet runs.
@@ -220,7 +181,7 @@ func active(cell string) string {
 }
 
 type suppressionsCommand struct {
-	CSV  bool `help:"Print a CSV file, for suppress --import." xor:"form"`
+	CSV  bool `help:"Print a CSV file." xor:"form"`
 	JSON bool `help:"Print each entry as JSON, one a line." xor:"form"`
 }
 

@@ -139,58 +139,42 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	does(t, environ, exitOK, "removed from the list: 0\n", "unsuppress", "alice@example.com")
 
 	dir := t.TempDir()
-	for name, file := range map[string]struct{ text, reason string }{
-		"own":        {table, "manual"},
-		"sendgrid":   {"status,reason,email,created\n5.1.1,\"550 5.1.1 no such, user\",alice@example.com,1417855188\n", "hard-bounce until 20"},
-		"spam":       {"ip,email,created\n192.0.2.1,alice@example.com,1417855188\n", "complaint"},
-		"mailgun":    {"address,code,error,created_at\r\nalice@example.com,550,No such mailbox,\"Fri, 20 Nov 2026 12:00:00 UTC\"\r\n", "hard-bounce until 20"},
-		"ses":        {"\ufeffalice@example.com,COMPLAINT\n", "complaint"},
-		"ses, named": {"Email address,Suppression reason,Last updated\nalice@example.com,BOUNCE,x\n", "hard-bounce until 20"},
+	list := filepath.Join(dir, "list")
+	for _, text := range []string{
+		table,
+		"status,reason,email,created\n5.1.1,\"550 5.1.1 no such, user\",alice@example.com,1417855188\n",
+		"ip,Email ,created\n192.0.2.1,alice@example.com,1417855188\n",
+		"address,code,error,created_at\r\nalice@example.com,550,No such mailbox,\"Fri, 20 Nov 2026 12:00:00 UTC\"\r\n",
+		"\ufeffalice@example.com,COMPLAINT\n",
+		"Email address,Suppression reason,Last updated\nalice@example.com,COMPLAINT,x\n",
 	} {
-		path := filepath.Join(dir, name)
-		servertest.Write(t, path, file.text+"no address,,,\n")
-		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", path)
-		does(t, environ, exitOK, "suppressed  "+file.reason, "show", "alice@example.com")
+		servertest.Write(t, list, text+"no address\n")
+		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", list, "--reason", "hard-bounce")
+		does(t, environ, exitOK, "suppressed  hard-bounce until 20", "show", "alice@example.com")
 		does(t, environ, exitOK, "next        -\n", "show", "alice@example.com")
 		does(t, environ, exitOK, "", "unsuppress", "alice@example.com")
-	}
-	// SendGrid's bounces and its blocks have the same columns: only what its status calls unknown is a hard bounce.
-	blocks, blocked := filepath.Join(dir, "blocks"), "status,reason,email,created\n5.7.1,\"550 5.7.1 spam, \"\"no\"\"\",b@example.com,1\n5.1.1,x,a@example.com,1\n550,x,c@example.com,1\n,x,d@example.com,1\n"
-	servertest.Write(t, blocks, blocked)
-	does(t, environ, exitOK, "suppressed: 1; rows left out: 3\n", "suppress", "--import", blocks)
-	does(t, environ, exitOK, "a@example.com  hard-bounce", "suppressions")
-	does(t, environ, exitOK, "suppressed: 4\n", "suppress", "--import", blocks, "--reason", "manual")
-	for _, email := range []string{"a@example.com", "b@example.com", "c@example.com", "d@example.com"} {
-		does(t, environ, exitOK, "", "unsuppress", email)
-	}
-	// A temporary failure is no hard bounce, whoever exports it.
-	for _, list := range []string{"address,code,error,created_at\na@example.com,452,full,x\nb@example.com,550,x,x\n", "status,reason,email,created\n4.2.2,full,a@example.com,1\n5.1.1,x,b@example.com,1\n", "email,reason,code\na@example.com,BOUNCE,421\nb@example.com,BOUNCE,605\n"} {
-		servertest.Write(t, blocks, list)
-		does(t, environ, exitOK, "suppressed: 1; rows left out: 1\n", "suppress", "--import", blocks)
-		does(t, environ, exitOK, "removed from the list: 1\n", "unsuppress", "b@example.com")
-		does(t, environ, exitOK, "suppressed: 2\n", "suppress", "--import", blocks, "--reason", "manual")
-		for _, email := range []string{"a@example.com", "b@example.com"} {
-			does(t, environ, exitOK, "removed from the list: 1\n", "unsuppress", email)
-		}
 	}
 	does(t, environ, exitFailure, "source has a control character", "suppress", "a@example.com", "--source", "a\u202eb")
 	// A mistake in the file is found before anything is suppressed.
 	for text, want := range map[string]string{
 		"email,reason\na@example.com,BOUNCE\nb@example.com,\"open\nc@example.com,BOUNCE\n":   "record on line 3",
 		"email,reason\na@example.com,BOUNCE\nb@example.com,b\"are\nc@example.com,BOUNCE\n":   "line 3, column 16",
-		"email,reason\na@example.com,BOUNCE\nb@example.com,\nc@example.com,BOUNCE\n":         "row 3 does not say why",
+		"email,reason\ra@example.com,BOUNCE\rb@example.com,BOUNCE\r":                         "end with CR alone",
+		"a@example.com\rb@example.com\r":                                                     "end with CR alone",
+		"status,reason,created\n":                                                            "no column is named email",
+		"status,recipient\n5.1.1,a@example.com\n":                                            "no row has a valid address",
+		"email;reason\nalice@example.com;BOUNCE\n":                                           "no row has a valid address",
 		"\"smtp; 550 user@example.com unknown\",a@example.com\n5.1.1,user@example.com\n":     "no row has a valid address",
 		"550,smtp; 550 user@example.com,a@example.com\n550,user@example.com,a@example.com\n": "no row has a valid address",
 	} {
-		servertest.Write(t, blocks, text)
-		does(t, environ, exitMisusage, want, "suppress", "--import", blocks)
+		servertest.Write(t, list, text)
+		does(t, environ, exitMisusage, want, "suppress", "--import", list, "--reason", "manual")
 	}
-	if list := does(t, environ, exitOK, "EMAIL  REASON", "suppressions"); strings.Contains(list, "@") {
-		t.Errorf("a file with a mistake suppresses %s", list)
+	servertest.Write(t, list, "a@example.com\n")
+	does(t, environ, exitMisusage, "--import needs a --reason", "suppress", "--import", list)
+	if all := does(t, environ, exitOK, "EMAIL  REASON", "suppressions"); strings.Contains(all, "@") {
+		t.Errorf("a file with a mistake suppresses %s", all)
 	}
-	semicolons := filepath.Join(dir, "semicolons")
-	servertest.Write(t, semicolons, "email;reason\nalice@example.com;BOUNCE\n")
-	does(t, environ, exitMisusage, "no row has a valid address", "suppress", "--import", semicolons)
 	// No cell is a formula to a spreadsheet, and the import reads them as they were.
 	odd := map[string]string{"=cmd|x@example.com": "=1+1", "+1@example.com": "@x", "-1@example.com": "'=x", "'=1@example.com": "-x", "'o@example.com": "o"}
 	for email, source := range odd {
@@ -209,20 +193,16 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	}
 	again := filepath.Join(dir, "again")
 	servertest.Write(t, again, table)
-	does(t, environ, exitOK, "suppressed: 5\n", "suppress", "--import", again)
+	does(t, environ, exitOK, "suppressed: 5\n", "suppress", "--import", again, "--reason", "manual")
 	for email := range odd {
 		does(t, environ, exitOK, email, "suppressions")
 	}
 	for email := range odd {
 		does(t, environ, exitOK, "", "unsuppress", "--", email)
 	}
-	complaints := filepath.Join(dir, "complaints")
-	servertest.Write(t, complaints, "address,created_at\nalice@example.com,x\n")
-	does(t, environ, exitMisusage, "row 2 does not say why", "suppress", "--import", complaints)
-	does(t, environ, exitOK, "suppressed: 1\n", "suppress", "--import", complaints, "--reason", "complaint")
 	does(t, environ, exitMisusage, "expected an email address or --import", "suppress")
 	does(t, environ, exitFailure, "422", "suppress", "alice")
-	does(t, environ, exitFailure, "no such file", "suppress", "--import", filepath.Join(dir, "none"))
+	does(t, environ, exitFailure, "no such file", "suppress", "--import", filepath.Join(dir, "none"), "--reason", "manual")
 	if audit := server.log.lines(`"source":"ticket, 4711"`); len(audit) != 1 {
 		t.Errorf("the audit log has %v", audit)
 	}
