@@ -11,12 +11,7 @@ import (
 // memoryKinds are refunds and resets at one node of quota that all nodes remember to be used up, as they are
 // asked for it again and again.
 var memoryKinds = []*kind{
-	{name: "flood-memory", store: onRedis, terms: quiet, brief: true, effect: remembers, inject: giveBackInFlood(200 * time.Millisecond)},
-	{name: "flood-memory-deaf", store: behindProxy, brief: true, effect: losesReplies, inject: func(s *rig) func() {
-		s.proxy.DropMessages("action-act") // is in the keys of the action, which are announced
-		giveBackInFlood(1200 * time.Millisecond)(s)
-		return s.proxy.Pass
-	}},
+	{name: "flood-memory", store: onRedis, terms: quiet, brief: true, effect: remembers, inject: giveBackInFlood(1200 * time.Millisecond)},
 }
 
 // remembers: a node has refused without asking Redis.

@@ -88,7 +88,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 	if err != nil {
 		return err
 	}
-	guesses, err := p.store.limiter("guesses", c.Guesses, p.store.memory)
+	guesses, err := p.store.limiter("guesses", c.Guesses)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (p *program) newDelivery(guesses *throttle.Limiter, links *notme.Links) (*d
 	if err != nil {
 		return nil, err
 	}
-	passes, err := p.store.limiter("passes", once(onceADay), p.store.memory)
+	passes, err := p.store.limiter("passes", once(onceADay))
 	if err != nil {
 		return nil, err
 	}

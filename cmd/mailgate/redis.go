@@ -102,7 +102,7 @@ func (s *store) metrics() []prometheus.Collector {
 func decisions(from string, count func() uint64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "mailgate_decisions_total", ConstLabels: prometheus.Labels{"from": from},
-		Help: "Decisions of rules, actions and guesses: refusals from this node's memory, and answers of Redis.",
+		Help: "Decisions about limits: refusals from this node's memory, and answers of Redis.",
 	}, func() float64 { return float64(count()) })
 }
 

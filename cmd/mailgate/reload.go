@@ -55,9 +55,6 @@ func (p *program) reload() {
 		return
 	}
 	p.delivery.Reload(live)
-	if p.store.memory != nil {
-		p.store.memory.Forget()
-	}
 	before := p.content
 	p.content = next
 	p.reloads.inForce(next.rules)

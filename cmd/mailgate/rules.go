@@ -57,11 +57,7 @@ func newIdentity(c *config.Config) (address.Identity, error) {
 func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
-		memory := s.memory
-		if r.Resends != nil || r.Percent > 0 { // more than one limit decides about its records
-			memory = nil
-		}
-		limiter, err := s.limiter(ruleTable(r), r.Algorithm, memory)
+		limiter, err := s.limiter(ruleTable(r), r.Algorithm)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +68,7 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only,
 			Cases: r.Cases, Budget: budget})
 	}
-	tokens, err := s.limiter("challenge-tokens", once(onceValid), nil)
+	tokens, err := s.limiter("challenge-tokens", once(onceValid))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +82,7 @@ func (s *store) budget(r rulefile.Rule) (b *rules.Budget, err error) {
 	}
 	b = &rules.Budget{Percent: r.Percent}
 	if r.Percent > 0 {
-		b.Verified, err = s.limiter(ruleTable(r)+"-verified", r.Verified, nil)
+		b.Verified, err = s.limiter(ruleTable(r)+"-verified", r.Verified)
 	}
 	return b, err
 }
@@ -120,7 +116,7 @@ func ruleTable(r rulefile.Rule) string {
 func (s *store) actions(file rulefile.File) (map[string]*throttle.Limiter, error) {
 	all := map[string]*throttle.Limiter{}
 	for _, a := range file.Actions {
-		limiter, err := s.limiter("action-"+a.Name, a.Algorithm, s.memory)
+		limiter, err := s.limiter("action-"+a.Name, a.Algorithm)
 		if err != nil {
 			return nil, err
 		}

@@ -22,8 +22,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// recordFormat is the version of what all records hold, of how their keys are made, on disk and in
-// Redis, and of what nodes announce to each other. A change counts it up: programs of two formats do
+// recordFormat is the version of what all records hold and of how their keys are made, on disk and in
+// Redis. A change counts it up: programs of two formats do
 // not use the same records.
 const recordFormat = 4
 
@@ -76,9 +76,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		if s.redis, s.prober, err = openRedis(ctx, c, log); err != nil {
 			return nil, errors.Join(err, s.close(ctx))
 		}
-		if s.memory, err = cluster.NewMemory(s.redis, s.prefix, refusals); err != nil {
-			return nil, errors.Join(err, s.close(ctx))
-		}
+		s.memory = cluster.NewMemory(refusals)
 	}
 	if c.Standby() {
 		s.standby, err = standby.New(standby.Options{Prober: s.prober, Store: s.own, Clock: clock, Log: log})
@@ -102,19 +100,19 @@ func shareCache(c *config.Config) (own, refusals int64) {
 }
 
 // limiter counts by an algorithm. Limiters of one name share their records if their algorithms
-// have one form. With a memory its refusals are remembered.
-func (s *store) limiter(name string, a throttle.Algorithm, m *cluster.Memory) (*throttle.Limiter, error) {
+// have one form. Refusals by Redis are remembered.
+func (s *store) limiter(name string, a throttle.Algorithm) (*throttle.Limiter, error) {
 	if s.redis == nil {
 		return local.New(s.own.Table(name), a), nil
 	}
-	shared, err := cluster.NewWithMemory(s.redis, s.prefix+":"+name, a, m)
+	shared, err := cluster.New(s.redis, s.prefix+":"+name, a)
 	if err != nil {
 		return nil, fmt.Errorf("counting %s: %w", name, err)
 	}
-	if s.standby == nil {
-		return shared, nil
+	if s.standby != nil {
+		shared = s.standby.Limiter(name+"."+a.Form(), shared, local.New(s.own.Table(name), a))
 	}
-	return s.standby.Limiter(name+"."+a.Form(), shared, local.New(s.own.Table(name), a)), nil
+	return s.memory.Limiter(shared), nil
 }
 
 // records keeps values that change by one step at a time. Merge joins what this node wrote
@@ -219,9 +217,6 @@ func (s *store) close(ctx context.Context) (err error) {
 	s.checking.Wait()
 	if s.standby != nil {
 		s.standby.Close(ctx)
-	}
-	if s.memory != nil {
-		s.memory.Close()
 	}
 	if s.own != nil {
 		err = s.own.Close() // before Redis, which may hang

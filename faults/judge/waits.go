@@ -34,7 +34,7 @@ func (c *checker) explained(denied *Call) bool {
 		began, first, all := denied.Wait-tier.Window.Milliseconds(), false, 0
 		for _, call := range calls {
 			mayCount := call != denied && (call.mayCount() || c.mayBeUnheard(call, denied)) &&
-				(!c.isBack(call, denied.Span.From-c.remembered(denied)) || c.mayBeUnseen(call.Subject))
+				(!c.isBack(call, denied.Span.From-remembered) || c.mayBeUnseen(call.Subject))
 			if !mayCount || call.Span.From > denied.Span.To || call.Span.To+drift < earliest+began {
 				continue
 			}
@@ -48,15 +48,8 @@ func (c *checker) explained(denied *Call) bool {
 	return false
 }
 
-// remembered returns for how many milliseconds after a refund a node may refuse by what it remembers: more
-// where announcements may be lost or the machine is late.
-func (c *checker) remembered(denied *Call) int64 {
-	const announced, lost = 50, 1000
-	if c.Strained || !c.Terms.Quiet && c.faultIn(Span{denied.Span.From - lost, denied.Span.To}) {
-		return lost
-	}
-	return announced
-}
+// remembered is for how many milliseconds after a refund a node may refuse by what it remembers.
+const remembered = 1000
 
 // mayBeUnheard reports whether a call that was refused may count at the moment of another: the
 // store admitted it, and its node did not hear of it. So it is while the node still asks, and

@@ -55,11 +55,6 @@ func TestJudge_PlantedWaits_IsFound(t *testing.T) {
 			deniedTake(r, end+1091, end+15)
 		}, ""},
 		{"a take that waits for one refunded in a fault", func(r *judge.Run) { refunded(r); deniedTake(r, end+91, end+15) }, ""},
-		{"a take that waits for one refunded in a fault that loses no announcement", func(r *judge.Run) {
-			refunded(r)
-			r.Terms.Quiet = true
-			deniedTake(r, end+91, end+15)
-		}, "waits"},
 		{"a guess too many", func(r *judge.Run) {
 			r.Calls[9].Right = false
 			told(&r.Calls[9], 422, "code-incorrect")

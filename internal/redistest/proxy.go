@@ -35,7 +35,6 @@ const (
 	drop          // the next replies are lost
 	swallow       // everything is, and connections stay open
 	refuse        // connections are reset
-	censor        // what the server sends is lost if it contains the word
 )
 
 // link is a connection of a client, and the one to the server behind it.
@@ -82,9 +81,6 @@ func (p *FaultyProxy) CutReplies(n int, word string) { p.set(cut, n, word) }
 // DropReplies loses replies as CutReplies does, but connections stay open: the client waits until
 // its timeout.
 func (p *FaultyProxy) DropReplies(n int, word string) { p.set(drop, n, word) }
-
-// DropMessages loses what the server sends with the word in it, such as messages of a channel.
-func (p *FaultyProxy) DropMessages(word string) { p.set(censor, 0, word) }
 
 // Lost returns how many replies and messages were lost so far.
 func (p *FaultyProxy) Lost() int {
@@ -189,10 +185,6 @@ func (p *FaultyProxy) passesReply(l *link, sent []byte) bool {
 		l.reset()
 	}
 	l.loses = none
-	if p.fault == censor && bytes.Contains(bytes.ToLower(sent), p.word) {
-		p.lost++
-		return false
-	}
 	l.silent = l.silent || p.fault == swallow
 	return lost == none && !l.silent
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"unique"
 
-	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -29,16 +28,13 @@ func (s *Standby) Limiter(name string, shared, own *throttle.Limiter) *throttle.
 // may have charged the id before the node refused it alone. A release that Redis does not answer is
 // synced later, if that may be repeated; it is then done, perhaps by another node.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
-	if op.Step == throttle.StepRecall {
-		return h.recall(ctx, key, op)
-	}
 	unheard := false // Redis may have done it
 	alone := func(ctx context.Context) (err error) { r, err = h.alone(ctx, key, op); return err }
 	err = h.decide(ctx, key, op.Repeatable(), func() (err error) {
 		r, err = h.shared.Home.Do(ctx, key, op)
 		if err != nil {
 			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
-		} else if !r.Remembered {
+		} else {
 			unheard = false
 			h.o.Clock.heard(r.Now)
 			h.copy(key, op, r)
@@ -53,14 +49,6 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 		r.Done = r.Done || op.By.Exact()
 	}
 	return r, err
-}
-
-// recall asks the memory of what Redis refused, unless this node knows more than Redis.
-func (h *home) recall(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
-	if h.journal.has(h.keyOf(key)) || h.o.Prober.MasterOf(key).State() == prober.Away {
-		return r, nil
-	}
-	return h.shared.Home.Do(ctx, key, op)
 }
 
 // copy mirrors what Redis has done.

@@ -1,9 +1,7 @@
 package standby_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
@@ -13,15 +11,11 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-// refusing is a home that has a key in memory for good.
-type refusing struct{ throttle.Home }
-
-func (h refusing) Do(context.Context, string, throttle.Op) (throttle.Reply, error) {
-	now, state := time.Now().UnixMilli(), []byte(nil)
-	for range 3 {
-		state, _ = tiers.Take(state, throttle.Admission{ID: throttle.NewID(), At: now})
-	}
-	return throttle.Reply{State: state, Now: now, Remembered: true}, nil
+// rememberingOn is a node's limiter with a memory of refusals.
+func rememberingOn(t *testing.T, n *node) (*throttle.Limiter, *cluster.Memory) {
+	t.Helper()
+	m := cluster.NewMemory(1 << 20)
+	return m.Limiter(n.Limiter("memory", onRedis(t, n.client, "memory", tiers), local.New(n.store.Table("memory"), tiers))), m
 }
 
 // A refusal from memory is no sign of life: a Redis that hangs is away all the same.
@@ -29,32 +23,22 @@ func TestTake_RefusedFromMemory_HangingRedisIsAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
-	remembered := n.Limiter("remembered", throttle.New(tiers, refusing{}), n.own)
-	n.admit(t, "alice", false)
+	l, m := rememberingOn(t, n)
+	for range 3 {
+		must.Get(l.Take(t.Context(), "bob"))(t)
+	}
+	servertest.Eventually(t, "a refusal from memory", func() bool {
+		return !must.Get(l.Take(t.Context(), "bob"))(t).Allowed && m.Refusals() > 0
+	})
 	server.Pause()
 	defer server.Resume()
-	hammer := time.NewTicker(time.Millisecond)
-	defer hammer.Stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range hammer.C {
-			if v, err := remembered.Take(t.Context(), "bob"); err != nil || v.Allowed || v.Degraded {
-				return // the node is alone
-			}
+	servertest.Eventually(t, "a refusal by the node alone", func() bool {
+		v, err := l.Take(t.Context(), "bob")
+		if err == nil && v.Allowed {
+			t.Fatal("admitted")
 		}
-	}()
-	n.awaitAlone(t)
-	<-done
-}
-
-// rememberingOn is a node's limiter on Redis with a memory of refusals.
-func rememberingOn(t *testing.T, n *node) (*throttle.Limiter, *cluster.Memory) {
-	t.Helper()
-	m := must.Get(cluster.NewMemory(n.client, prefix, 1<<20))(t)
-	t.Cleanup(m.Close)
-	shared := must.Get(cluster.NewWithMemory(n.client, prefix+":memory", tiers, m))(t)
-	return n.Limiter("memory", shared, local.New(n.store.Table("memory"), tiers)), m
+		return err == nil && v.Degraded
+	})
 }
 
 // What a node refunded in an outage is not refused by what it remembers of the time before.

@@ -6,8 +6,6 @@
 -- ARGV[2]  the admissions, oldest first: each 6 bytes of milliseconds and 8 of id
 -- ARGV[3]  do nothing after this moment; empty: whenever
 -- ARGV[4]  the parameters of the algorithm, 6 bytes each
--- ARGV[5]  the channel on which a release, a record or a reset is announced, if any. A node without the
---          right to it changes the state all the same, and others remember it for up to a second
 --
 -- returns  1 byte: 1 it was done, 2 it was done before, 0 it was not done, - it came too late;
 --          6 bytes of the clock's milliseconds; the state before the step
@@ -18,5 +16,3 @@ local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 local stamp = pack('>I6', now)
 if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return '-' .. stamp end
-
-if ARGV[5] then redis.pcall('PUBLISH', ARGV[5], key) end

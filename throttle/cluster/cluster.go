@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -30,8 +31,7 @@ type home struct {
 	client  redis.UniversalClient
 	prefix  string // of all keys: the caller's and the form of the states
 	timeout time.Duration
-	clocks  clocks
-	memory  *Memory // nil: every step asks Redis
+	ahead   sync.Map // the address of a master to how many microseconds its clock is ahead of the time since began, at most
 }
 
 // New returns a limiter whose records are under a prefix, such as "myapp", in keys such as
@@ -41,18 +41,9 @@ type home struct {
 // The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
 // off. The algorithm must be one of package throttle.
 func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*throttle.Limiter, error) {
-	return NewWithMemory(client, prefix, a, nil)
-}
-
-// NewWithMemory is New for a limiter whose refusals are remembered. Its With may not be used, as only one
-// limit may decide about a record; the steps of a LeakyBucket are not remembered.
-func NewWithMemory(client redis.UniversalClient, prefix string, a throttle.Algorithm, m *Memory) (*throttle.Limiter, error) {
 	h, err := newHome(client, prefix, a)
 	if err != nil {
 		return nil, fmt.Errorf("a limiter in Redis: %w", err)
-	}
-	if !a.Queues() {
-		h.memory = m
 	}
 	return throttle.New(a, h), nil
 }
@@ -68,7 +59,7 @@ func newHome(client redis.UniversalClient, prefix string, a throttle.Algorithm) 
 	if _, _, err := scriptOf(a); err != nil {
 		return nil, err
 	}
-	return &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout, clocks: clocks{client: client, since: sinceBegan}}, nil
+	return &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout}, nil
 }
 
 // timeoutOf returns how long a call of the client waits for a reply.

@@ -198,3 +198,29 @@ func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// A script that came too late has charged nothing, and its error says so.
+func TestTake_TooLate_Unchanged(t *testing.T) {
+	client, _ := alone(t)
+	l := limiter(t, client, throttle.DefaultPolicy())
+	client.AddHook(tooLate{})
+	if _, err := l.Take(ctx, mailbox); !errors.Is(err, throttle.ErrUnchanged) || !errors.Is(err, throttle.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+// tooLate has Redis say so.
+type tooLate struct{ redis.Hook }
+
+func (tooLate) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (tooLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (tooLate) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		cmd.(interface{ SetVal(any) }).SetVal("-\x01\x02\x03\x04\x05\x06")
+		return nil
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -101,25 +102,54 @@ func (in call) make(l *throttle.Limiter) (out outcome, made bool) {
 	return outcome{err != nil, v.Allowed && err == nil, v.Sent}, !errors.Is(err, throttle.ErrUnchanged)
 }
 
-// Three nodes take, peek, release and reset a few keys at once, while replies are lost and
+// Three nodes take, peek, release and reset a few keys at once, while replies are lost and late, and
 // scripts flushed. There must be an order in which a limiter that does one call after the other
 // gives the same answers, and each call comes between its beginning and its end.
 func TestCalls_ThreeNodesUnderFaults_AreLinearizable(t *testing.T) {
+	linearizable(t, 0, func(l *throttle.Limiter) *throttle.Limiter { return l })
+}
+
+// With a memory of refusals only a refusal may come up to a second late in that order, but after what was released or
+// reset through its node before. What is admitted is as without.
+func TestCalls_ThreeNodesThatRemember_RefuseASecondLateAtMost(t *testing.T) {
+	t.Parallel()
+	refusals := []*cluster.Memory{}
+	linearizable(t, time.Second, func(l *throttle.Limiter) *throttle.Limiter {
+		m := cluster.NewMemory(1 << 20)
+		refusals = append(refusals, m)
+		return m.Limiter(l)
+	})
+	for _, m := range refusals {
+		if m.Refusals() == 0 {
+			t.Error("a node remembered nothing")
+		}
+	}
+}
+
+func linearizable(t *testing.T, late time.Duration, node func(*throttle.Limiter) *throttle.Limiter) {
 	server := redistest.Alone(t)
 	var proxies []*redistest.FaultyProxy
 	var nodes []*throttle.Limiter
 	for range 3 {
 		proxy := redistest.Proxy(t, server.Addr)
 		proxies = append(proxies, proxy)
-		nodes = append(nodes, limiter(t, open(t, redisx.Options{URL: proxy.URL(), Timeout: patient}), throttletest.Policy(t, tier)))
+		nodes = append(nodes, node(limiter(t, open(t, redisx.Options{URL: proxy.URL(), Timeout: patient}), throttletest.Policy(t, tier))))
 	}
+	var pausing sync.Mutex
 	for seed := range uint64(throttletest.Length(20, 500)) {
-		history := play(t, nodes, seed, func(random *rand.Rand) {
-			if random.IntN(4) == 0 {
+		history := play(t, nodes, late, seed, func(random *rand.Rand) {
+			switch random.IntN(5) {
+			case 0:
 				_ = server.Client().ScriptFlush(ctx).Err()
-				return
+			case 1:
+				pausing.Lock()
+				defer pausing.Unlock()
+				server.Pause()
+				time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+				server.Resume()
+			default:
+				proxies[random.IntN(len(proxies))].CutReplies(1, "evalsha")
 			}
-			proxies[random.IntN(len(proxies))].CutReplies(1, "evalsha")
 		})
 		lost := 0
 		for _, o := range history {
@@ -134,12 +164,14 @@ func TestCalls_ThreeNodesUnderFaults_AreLinearizable(t *testing.T) {
 	}
 }
 
-// play has four callers of each node make calls at random, and returns what was called and answered.
-func play(t *testing.T, nodes []*throttle.Limiter, seed uint64, disturb func(*rand.Rand)) (history []porcupine.Operation) {
+// play has four callers of each node make calls at random, and returns what was called and answered. A refusal may be
+// from so much earlier; of those, which may come anywhere in it, an eighth is returned, as the rest would take hours to order.
+func play(t *testing.T, nodes []*throttle.Limiter, late time.Duration, seed uint64, disturb func(*rand.Rand)) (history []porcupine.Operation) {
 	t.Helper()
 	const callers, calls = 12, 40
 	var mu sync.Mutex
 	taken := map[string][]throttle.Admission{} // by key, to be released or taken again
+	changed := map[string]int64{}              // by node and key: when the last release or reset returned
 	began := time.Now()
 	var playing sync.WaitGroup
 	for caller := range callers {
@@ -155,15 +187,22 @@ func play(t *testing.T, nodes []*throttle.Limiter, seed uint64, disturb func(*ra
 				if known := taken[in.key]; len(known) > 0 && (in.kind == "release" || random.IntN(4) == 0) {
 					in.a = known[random.IntN(len(known))]
 				}
+				from, at := time.Since(began).Nanoseconds(), fmt.Sprint(caller%len(nodes), in.key)
+				earliest := max(from-late.Nanoseconds(), changed[at])
 				mu.Unlock()
-				from := time.Since(began).Nanoseconds()
 				out, made := in.make(nodes[caller%len(nodes)])
 				to := time.Since(began).Nanoseconds()
 				if out.lost {
 					to = math.MaxInt64 // it may have its effect at any time
 				}
+				if (in.kind == "take" || in.kind == "peek") && !out.lost && !out.allowed {
+					from = earliest
+				}
 				mu.Lock()
-				if made {
+				if (in.kind == "release" || in.kind == "reset") && !out.lost {
+					changed[at] = max(changed[at], to)
+				}
+				if made && (late == 0 || out.lost || out.allowed || in.kind == "release" || in.kind == "reset" || random.IntN(8) == 0) {
 					history = append(history, porcupine.Operation{ClientId: caller, Input: in, Output: out, Call: from, Return: to})
 				}
 				if in.kind == "take" {

@@ -1,167 +1,137 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
-// Memory remembers the states of keys that were refused, for the limiters of one client.
+// Memory remembers for a second the states of keys that were refused, for any number of limiters.
 //
-// While the only limit on a record refuses, no send is added to it, so the state stays right until
-// the refusal ends, unless a send is released, recorded or reset. The script of such a step announces
-// the key on a channel, and every node forgets it. So a refusal by a remembered state is what Redis
-// would answer.
-//
-// A state is used for a second at most, which bounds what is not announced, such as a key deleted
-// by hand; and only while heartbeats that this node sends itself come back by the same way.
+// A step that its algorithm refuses on a remembered state is refused without asking; any other asks. So it
+// admits nothing that the limiter's home would refuse. A release, a record or a reset through a limiter is
+// in force there when it returns. What another process does is seen within the second.
 type Memory struct {
-	client  redis.UniversalClient
-	channel string // of announcements
-	beats   string // the channel of this node's heartbeats
-	states  *cache.Recent[*remembered]
-
-	seed        maphash.Seed
-	epoch       atomic.Uint64 // counts up when all is forgotten
-	generations [1 << 16]atomic.Uint64
-	asking      sync.Map // a key to a channel that closes when Redis has answered
-	heard       sync.Map // a master's address to when its last heartbeat that came back was sent
-
-	refusals, asked atomic.Uint64
-
-	calls      sync.RWMutex // read-locked by each step, locked for good by Close
-	work       context.Context
-	stop       context.CancelFunc
-	background sync.WaitGroup
+	seed   maphash.Seed
+	since  func() int64 // microseconds since began, which no clock setting changes
+	most   int64        // bytes that a part keeps in a second
+	parts  [64]part
+	counts struct{ refusals, asked atomic.Uint64 }
 }
 
-// remembered is a state that refuses.
-type remembered struct {
-	state []byte
-	since int64 // when it was asked for
-	mark
+// part is the memory of some of the keys. Those of the second before are in old.
+type part struct {
+	mu       sync.Mutex
+	new, old map[place]*refused
+	bytes    int64 // of new
+	turned   int64 // when new began
+	forgot   uint64
+	asking   map[place]chan struct{} // closes when the home has answered
 }
 
-// mark is what changes when a key, or everything, is forgotten. Keys share generations by hash.
-type mark struct{ epoch, generation uint64 }
+type place struct {
+	home *remembering
+	key  string
+}
+
+// refused is a state, and between which times it was read.
+type refused struct {
+	state           []byte
+	now             int64 // by the home's clock
+	asked, answered int64
+}
 
 const (
-	maxAge   = time.Second // that a state is used for
-	overhead = 256         // bytes of a remembered key besides itself and its state
+	maxAge   = int64(time.Second / time.Microsecond) // that a state is used for
+	overhead = 256                                   // bytes of a remembered key besides itself and its state
 )
 
-// NewMemory returns a memory of so many bytes. Nodes with one prefix announce to each other; a
-// Redis user needs the right to the channels that begin with it.
-func NewMemory(client redis.UniversalClient, prefix string, size int64) (*Memory, error) {
-	states, err := cache.NewRecent[*remembered](size)
-	if err != nil {
-		return nil, fmt.Errorf("a memory of refusals: %w", err)
-	}
-	m := &Memory{client: client, channel: prefix + ":changed", states: states, seed: maphash.MakeSeed()}
-	m.beats = m.channel + ":" + throttle.NewID().String()
-	m.work, m.stop = context.WithCancel(context.Background())
-	m.background.Go(m.listen)
-	m.background.Go(m.beat)
-	return m, nil
+// NewMemory returns a memory of so many bytes.
+func NewMemory(bytes int64) *Memory {
+	m := &Memory{seed: maphash.MakeSeed(), since: sinceBegan}
+	m.most = bytes / int64(2*len(m.parts))
+	return m
 }
 
-// Close ends the memory, before its client is closed. Its limiters then ask Redis.
-func (m *Memory) Close() {
-	m.stop()
-	m.background.Wait()
-	m.calls.Lock() // never unlocked
-	m.states.Close()
+// Limiter returns a limiter whose refusals are remembered. It shares what it remembers with those by its With.
+func (m *Memory) Limiter(l *throttle.Limiter) *throttle.Limiter {
+	return throttle.New(l.Algorithm, &remembering{l.Home, m})
 }
 
 // Refusals returns how many decisions came from memory.
-func (m *Memory) Refusals() uint64 { return m.refusals.Load() }
+func (m *Memory) Refusals() uint64 { return m.counts.refusals.Load() }
 
-// Asked returns how many decisions came from Redis.
-func (m *Memory) Asked() uint64 { return m.asked.Load() }
+// Asked returns how many decisions came from the homes.
+func (m *Memory) Asked() uint64 { return m.counts.asked.Load() }
 
-// Forget forgets everything, as after a change of the limits.
-func (m *Memory) Forget() { m.epoch.Add(1) }
-
-func (m *Memory) forget(key string) { m.generation(key).Add(1) }
-
-func (m *Memory) generation(key string) *atomic.Uint64 {
-	return &m.generations[maphash.String(m.seed, key)%uint64(len(m.generations))]
+// remembering is a throttle.Home around another.
+type remembering struct {
+	throttle.Home
+	*Memory
 }
 
-// markOf is noted before Redis is asked: what it answers is kept only if the mark is the same then.
-func (m *Memory) markOf(key string) mark { return mark{m.epoch.Load(), m.generation(key).Load()} }
-
-// do answers a step on a key of Redis from memory, or asks.
-func (m *Memory) do(ctx context.Context, key string, op throttle.Op, c *clocks, ask func(context.Context) (throttle.Reply, error)) (throttle.Reply, error) {
-	if !m.calls.TryRLock() {
-		return ask(ctx)
-	}
-	defer m.calls.RUnlock()
+// Do implements throttle.Home.
+func (h *remembering) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	at, p := place{h, key}, &h.parts[maphash.String(h.seed, key)%uint64(len(h.parts))]
 	switch op.Step {
-	case throttle.StepRecall:
-		r, _ := m.refuse(key, op, c)
-		return r, nil
 	case throttle.StepTake, throttle.StepPeek:
+	case throttle.StepRecall:
+		r, _ := h.refuse(p, at, op)
+		return r, nil
 	default:
-		defer m.forget(key) // this node's callers see the step as soon as it is answered
-		return ask(ctx)
+		defer p.forget(at)
+		return h.Home.Do(ctx, key, op)
 	}
-	r, known := m.refuse(key, op, c)
+	r, known := h.refuse(p, at, op)
 	if known && !r.Remembered {
 		ctx = redisx.Call(ctx) // waiting is part of the call
-		defer m.waitTurn(ctx, key)()
-		r, known = m.refuse(key, op, c)
+		defer p.waitTurn(ctx, at)()
+		r, known = h.refuse(p, at, op)
 	}
 	if r.Remembered {
 		return r, nil
 	}
-	before, since := m.markOf(key), sinceBegan()
-	r, err := ask(ctx)
-	m.asked.Add(1)
-	if err == nil {
-		m.keep(key, op, r, known, &remembered{since: since, mark: before})
+	next, forgot := &refused{asked: h.since()}, p.forgotten()
+	r, err := h.Home.Do(ctx, key, op)
+	if err != nil || r.Degraded { // a node alone needs no memory
+		return r, err
 	}
-	return r, err
+	h.counts.asked.Add(1)
+	next.state, next.now, next.answered = r.State, r.Now, h.since()
+	full := !r.Done && (op.Step == throttle.StepTake || !op.By.Peek(r.State, r.Now).Allowed)
+	if known && r.Done { // the state that it left may refuse the next one
+		next.state, _ = op.Take(r.State, r.Now)
+		known = op.By.Peek(next.state, r.Now).Allowed
+		full = !known
+	}
+	switch {
+	case full || known && !r.Done: // also one that another limit refuses
+		p.keep(at, next, forgot, h.most)
+	case known:
+		p.forget(at)
+	}
+	return r, nil
 }
 
-// waitTurn has one caller of a key whose refusal has ended ask Redis, and the others wait for it, or
-// until ctx ends.
-func (m *Memory) waitTurn(ctx context.Context, key string) (done func()) {
-	turn := make(chan struct{})
-	first, taken := m.asking.LoadOrStore(key, turn)
-	if !taken {
-		return func() { m.asking.Delete(key); close(turn) }
-	}
-	select {
-	case <-first.(chan struct{}):
-	case <-ctx.Done():
-	}
-	return func() {}
-}
-
-// refuse answers a step if a remembered state refuses it. Known reports that there is a state, perhaps
-// one that is too old or refuses no longer.
-func (m *Memory) refuse(key string, op throttle.Op, c *clocks) (r throttle.Reply, known bool) {
-	kept, found := m.states.Get(key)
-	if !found || kept.mark != m.markOf(key) {
+// refuse answers a step if a remembered state refuses it. Known reports that there is a state, perhaps one that
+// is too old or refuses no longer.
+func (h *remembering) refuse(p *part, at place, op throttle.Op) (r throttle.Reply, known bool) {
+	since := h.since()
+	kept := p.find(at, since)
+	if kept == nil {
 		return r, false
 	}
-	master := c.masterOf(key)
-	// The server's clock is between the two, and the step is refused at both.
-	earliest, latest, ok := c.of(master).between(c.since())
-	if !ok || sinceBegan()-kept.since > maxAge.Microseconds() || !m.hears(master) || admits(op, kept.state, latest) {
+	// The home's clock is between the two, and the step is refused at both.
+	earliest, latest := kept.now+(since-kept.answered)/1000, kept.now+(since-kept.asked)/1000+1
+	if since-kept.asked > maxAge || admits(op, kept.state, latest) {
 		return r, true
 	}
-	m.refusals.Add(1)
+	h.counts.refusals.Add(1)
 	return throttle.Reply{State: kept.state, Now: earliest, Remembered: true}, true
 }
 
@@ -174,23 +144,75 @@ func admits(op throttle.Op, state []byte, now int64) bool {
 	return v.Allowed
 }
 
-// keep remembers the state that Redis answered with, if the next send of the key is refused by it. If
-// not, one that was known is out of date.
-func (m *Memory) keep(key string, op throttle.Op, r throttle.Reply, known bool, next *remembered) {
-	if next.state = r.State; r.Done {
-		if !known { // most keys are not asked for again at once
-			m.forget(key) // a Set may be under way
-			return
+func (p *part) find(at place, since int64) *refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if age := since - p.turned; age >= maxAge {
+		p.old, p.new, p.bytes, p.turned = p.new, nil, 0, since
+		if age >= 2*maxAge {
+			p.old = nil
 		}
-		next.state, _ = op.Take(r.State, r.Now)
 	}
-	switch {
-	case op.By.Peek(next.state, r.Now).Allowed:
-		if known {
-			m.forget(key)
+	if kept := p.new[at]; kept != nil {
+		return kept
+	}
+	return p.old[at]
+}
+
+// forgotten is noted before a home is asked: what it answers is not kept if a key was forgotten meanwhile.
+func (p *part) forgotten() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forgot
+}
+
+func (p *part) forget(at place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.new, at)
+	delete(p.old, at)
+	p.forgot++
+}
+
+// keep keeps a state for a second, unless this second's are too many.
+func (p *part) keep(at place, next *refused, forgot uint64, most int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := int64(len(at.key)+len(next.state)) + overhead
+	if p.forgot != forgot || p.bytes+size > most {
+		return
+	}
+	if p.new == nil {
+		p.new = map[place]*refused{}
+	}
+	if p.new[at] == nil {
+		p.bytes += size
+	}
+	p.new[at] = next
+}
+
+// waitTurn has one caller of a key whose refusal has ended ask, and the others wait for it, or until ctx ends.
+func (p *part) waitTurn(ctx context.Context, at place) (done func()) {
+	p.mu.Lock()
+	if p.asking == nil {
+		p.asking = map[place]chan struct{}{}
+	}
+	first, turn := p.asking[at], make(chan struct{})
+	if first == nil {
+		p.asking[at] = turn
+	}
+	p.mu.Unlock()
+	if first == nil {
+		return func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.asking, at)
+			close(turn)
 		}
-	case m.markOf(key) == next.mark:
-		next.state = bytes.Clone(next.state)
-		m.states.Set(key, next, int64(len(key)+len(next.state)+overhead))
 	}
+	select {
+	case <-first:
+	case <-ctx.Done():
+	}
+	return func() {}
 }

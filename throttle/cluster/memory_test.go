@@ -20,10 +20,8 @@ import (
 // remembering is a limiter of a node of its own, and the node's memory.
 func remembering(t testing.TB, url string, a throttle.Algorithm) (*throttle.Limiter, *cluster.Memory) {
 	t.Helper()
-	client := open(t, redisx.Options{URL: url, Timeout: patient})
-	m := must.Get(cluster.NewMemory(client, "test", 1<<20))(t)
-	t.Cleanup(m.Close)
-	return must.Get(cluster.NewWithMemory(client, "test", a, m))(t), m
+	m := cluster.NewMemory(1 << 20)
+	return m.Limiter(limiter(t, open(t, redisx.Options{URL: url, Timeout: patient}), a)), m
 }
 
 // awaitMemory peeks until a refusal comes from memory, and returns it.
@@ -41,12 +39,15 @@ func awaitMemory(t testing.TB, l *throttle.Limiter, m *cluster.Memory, key strin
 func TestLimiter_WithMemory_KeepsTheContract(t *testing.T) {
 	t.Parallel()
 	client, server := alone(t)
-	set, m := server.WithStillClock(), must.Get(cluster.NewMemory(client, "test", 1<<20))(t)
-	t.Cleanup(m.Close)
+	set, m := server.WithStillClock(), cluster.NewMemory(1<<20)
+	opened := map[string]*throttle.Limiter{}
 	throttletest.Run(t, func(t testing.TB, name string, a throttle.Algorithm, now func() int64) *throttle.Limiter {
-		l := must.Get(cluster.NewWithMemory(client, name, a, m))(t)
-		cluster.ByClock(l, now)
-		return throttle.New(a, timed{l.Home, now, []func(int64){set}})
+		cluster.ByClock(m, now)
+		if l := opened[name+a.Form()]; l != nil {
+			return l.With(a)
+		}
+		opened[name+a.Form()] = m.Limiter(throttle.New(a, timed{must.Get(cluster.New(client, name, a))(t).Home, now, []func(int64){set}}))
+		return opened[name+a.Form()]
 	}, throttletest.Length(1000, 100_000))
 	t.Logf("%d refusals came from memory", m.Refusals())
 	if m.Refusals() == 0 {
@@ -59,7 +60,6 @@ func TestPeek_FromMemory_AsRedisAnswers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	algorithms := throttletest.Counters(t, "hour=3/1h")
-	delete(algorithms, "leaky bucket")
 	algorithms["tiers"] = throttletest.Policy(t, "hour=3/1h,day=5/24h")
 	for name, a := range algorithms {
 		l, m := remembering(t, server.URL(), a)
@@ -91,7 +91,7 @@ func TestPeek_FromMemory_AsRedisAnswers(t *testing.T) {
 	}
 }
 
-// A key that is refused all the time costs Redis a command a second, and some where heartbeats are late.
+// A key that is refused all the time costs Redis a command a second.
 func TestTake_Flood_AsksOnceASecond(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
@@ -136,11 +136,13 @@ func TestTake_RefusalEnds_OneAsks(t *testing.T) {
 	}
 }
 
-// refusedAfter has a node forget keys that others reset or refund, and returns how long it took at most.
-func refusedAfter(t *testing.T, keys int, url string, other *throttle.Limiter) (longest time.Duration) {
-	t.Helper()
-	l, m := remembering(t, url, throttle.DefaultPolicy())
-	for i := range keys {
+// What another node resets or refunds is seen within a second; a longer wait for the test's own steps is not counted.
+func TestReset_AtAnotherNode_SeenWithinASecond(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	l, m := remembering(t, server.URL(), throttle.DefaultPolicy())
+	other, _ := remembering(t, server.URL(), throttle.DefaultPolicy())
+	for i := range 4 {
 		key := fmt.Sprint("key", i)
 		v := take(t, other, key)
 		awaitMemory(t, l, m, key)
@@ -149,58 +151,72 @@ func refusedAfter(t *testing.T, keys int, url string, other *throttle.Limiter) (
 		} else {
 			must.Get(other.Release(ctx, key, v.Admission))(t)
 		}
-		began := time.Now()
-		for !must.Get(l.Peek(ctx, key))(t).Allowed {
+		for done := time.Now(); ; {
+			asked := time.Now()
+			if must.Get(l.Peek(ctx, key))(t).Allowed {
+				break
+			}
+			if late := asked.Sub(done); late > time.Second {
+				t.Fatalf("refused %v later", late)
+			}
 		}
-		longest = max(longest, time.Since(began))
-	}
-	t.Logf("forgotten after %v at the latest", longest)
-	return longest
-}
-
-// Long before its second is over, a state is forgotten where the key was announced.
-func TestReset_AtAnotherNode_Forgotten(t *testing.T) {
-	t.Parallel()
-	server := redistest.Alone(t)
-	other, _ := remembering(t, server.URL(), throttle.DefaultPolicy())
-	if longest := refusedAfter(t, 20, server.URL(), other); longest > 500*time.Millisecond {
-		t.Errorf("forgotten after %v", longest)
 	}
 }
 
-// Of an announcement that is lost, the second that a state is used for is the bound. Heartbeats
-// arrive.
-func TestReset_AnnouncementLost_ForgottenAfterASecond(t *testing.T) {
+// A reset, a release and a record through a node are in force there when they return, whatever other callers of the
+// key have asked before.
+func TestRelease_AmongCallers_InForceAtOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	proxy := redistest.Proxy(t, server.Addr)
-	other, _ := remembering(t, server.URL(), throttle.DefaultPolicy())
-	proxy.DropMessages("tiers:{")
-	if longest := refusedAfter(t, 2, proxy.URL(), other); longest > 1500*time.Millisecond {
-		t.Errorf("forgotten after %v", longest)
+	l, m := remembering(t, redistest.Alone(t).URL(), throttletest.Policy(t, "hour=1/1h"))
+	var stop atomic.Bool
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	defer stop.Store(true)
+	for range 8 {
+		looks.Go(func() {
+			for !stop.Load() {
+				must.Get(l.Peek(ctx, mailbox))(t)
+			}
+		})
 	}
-	if proxy.Lost() == 0 {
-		t.Error("no announcement was lost")
-	}
-}
-
-// While the channel is silent, nothing is answered from memory.
-func TestTake_ChannelSilent_Asks(t *testing.T) {
-	t.Parallel()
-	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
-	l, m := remembering(t, proxy.URL(), throttle.DefaultPolicy())
-	take(t, l, mailbox)
-	awaitMemory(t, l, m, mailbox)
-	proxy.DropMessages(":changed")
-	servertest.Eventually(t, "each step to ask", func() bool {
-		before := m.Refusals()
-		for range 10 {
-			take(t, l, mailbox)
+	for i := range 200 {
+		v := take(t, l, mailbox)
+		if !v.Allowed {
+			t.Fatalf("round %d: refused after what went before was returned", i)
 		}
-		return m.Refusals() == before
-	})
-	proxy.Pass()
-	awaitMemory(t, l, m, mailbox)
+		if v := must.Get(l.Peek(ctx, mailbox))(t); v.Allowed {
+			t.Fatalf("round %d: admitted", i)
+		}
+		if i%2 == 0 {
+			must.Get(l.Reset(ctx, mailbox))(t)
+		} else {
+			must.Get(l.Release(ctx, mailbox, v.Admission))(t)
+		}
+	}
+	if m.Refusals() == 0 {
+		t.Error("no refusal came from memory")
+	}
+}
+
+// A memory that is full asks, and forgets nothing that was reset.
+func TestTake_MemoryIsFull_Asks(t *testing.T) {
+	t.Parallel()
+	client, _ := alone(t)
+	m := cluster.NewMemory(1 << 16)
+	l := m.Limiter(limiter(t, client, throttle.DefaultPolicy()))
+	for i := range 1000 {
+		take(t, l, fmt.Sprint("key", i))
+	}
+	for range 2 {
+		for i := range 1000 {
+			if take(t, l, fmt.Sprint("key", i)).Allowed {
+				t.Fatal("admitted")
+			}
+		}
+	}
+	if n := m.Refusals(); n > 500 {
+		t.Errorf("%d refusals came from a memory of 64 KiB", n)
+	}
 }
 
 // What Redis has lost is not refused for longer than a second, as after a failover.
@@ -220,35 +236,4 @@ func TestPeek_RedisKilledAndEmpty_Forgotten(t *testing.T) {
 		}
 		return err == nil && v.Allowed
 	})
-}
-
-// After a change of the limits nothing is answered by what was kept before.
-func TestForget_KnownKey_AsksAgain(t *testing.T) {
-	t.Parallel()
-	l, m := remembering(t, redistest.Alone(t).URL(), throttle.DefaultPolicy())
-	take(t, l, mailbox)
-	awaitMemory(t, l, m, mailbox)
-	m.Forget()
-	before := m.Asked()
-	if take(t, l, mailbox); m.Asked() != before+1 {
-		t.Errorf("Redis was asked %d times", m.Asked()-before)
-	}
-}
-
-// Where a node may not use the channel, nothing is answered from memory, and steps are taken all the same.
-func TestTake_NoRightToTheChannel_AlwaysAsks(t *testing.T) {
-	t.Parallel()
-	server := redistest.Alone(t)
-	must.OK(t, server.Client().Do(ctx, "ACL", "SETUSER", "node", "on", ">secret", "~*", "+@all", "resetchannels").Err())
-	l, m := remembering(t, "redis://node:secret@"+server.Addr+"/0", throttle.DefaultPolicy())
-	v := take(t, l, mailbox)
-	for began := time.Now(); time.Since(began) < 500*time.Millisecond; {
-		take(t, l, mailbox)
-	}
-	if m.Refusals() != 0 {
-		t.Errorf("%d refusals came from memory", m.Refusals())
-	}
-	if released, err := l.Release(ctx, mailbox, v.Admission); !released || err != nil {
-		t.Errorf("released %v, %v", released, err)
-	}
 }

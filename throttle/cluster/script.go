@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -104,65 +106,77 @@ func wrote(answer any) bool {
 	return err == nil && r.did()
 }
 
-// Do implements throttle.Home.
+// Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the
+// server or its clock has changed: the step is taken once more, by the clock that has just been learnt.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
-	key = h.prefix + key + "}"
-	ask := func(ctx context.Context) (throttle.Reply, error) { return h.ask(ctx, key, op) }
-	switch {
-	case h.memory != nil:
-		return h.memory.do(ctx, key, op, &h.clocks, ask)
-	case op.Step == throttle.StepRecall:
-		return throttle.Reply{}, nil
-	}
-	return ask(ctx)
-}
-
-// ask has the server take a step. If it says that the call's time is over while the caller still
-// waits, the server or its clock has changed: the step is taken once more, by the clock that has just
-// been learnt.
-func (h *home) ask(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
 	script, params, err := scriptOf(op.By)
-	if err != nil {
+	if err != nil || op.Step == throttle.StepRecall {
 		return throttle.Reply{}, err
 	}
+	key = h.prefix + key + "}"
 	ctx = redisx.Call(ctx)
 	for range 2 {
-		sent := h.clocks.since()
-		args := []any{string(op.Step), encode(op.All), h.notAfter(ctx, key, op.Step), params}
-		if h.memory != nil && op.Step != throttle.StepTake && op.Step != throttle.StepPeek {
-			args = append(args, h.memory.channel)
+		sent := sinceBegan()
+		answer, err := script.Run(ctx, h.client, key, string(op.Step), encode(op.All), h.notAfter(ctx, h.clockOf(key).Load(), op.Step), params)
+		if redisx.Undone(err) {
+			return throttle.Reply{}, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 		}
-		answer, err := script.Run(ctx, h.client, key, args...)
 		if err != nil {
-			return throttle.Reply{}, unchanged(err)
+			return throttle.Reply{}, err
 		}
 		r, err := parseReply(answer)
 		if err != nil {
 			return throttle.Reply{}, err
 		}
-		h.clocks.of(h.clocks.masterOf(key)).heard(r.now, sent, h.clocks.since())
+		h.clockOf(key).Store(r.now*1000 + 999 - sent) // the master may be known only now
 		if r.done != tooLate {
 			return throttle.Reply{State: r.state, Now: r.now, Done: r.did()}, nil
 		}
-		if err := ctx.Err(); err != nil {
-			return throttle.Reply{}, err
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return throttle.Reply{}, errLate
+	return throttle.Reply{}, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errLate)
 }
+
+// began is where this process counts time from, which no clock setting changes.
+var began = time.Now()
+
+func sinceBegan() int64 { return time.Since(began).Microseconds() }
+
+// clockOf returns how far the clock of a key's master is ahead, 0 if that is not known.
+func (h *home) clockOf(key string) *atomic.Int64 {
+	address := "" // of the only master, or while a Cluster's are not known
+	if cluster, ok := h.client.(*redis.ClusterClient); ok {
+		if master, err := cluster.MasterForKey(ended, key); err == nil {
+			address = master.Options().Addr
+		}
+	}
+	found, known := h.ahead.Load(address)
+	if !known {
+		found, _ = h.ahead.LoadOrStore(address, new(atomic.Int64))
+	}
+	return found.(*atomic.Int64)
+}
+
+// ended is a context for questions that must not wait for the network.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // notAfter returns the server's time after which no caller waits for the answer, empty if that
 // is not known. A release is right however late it is made.
-func (h *home) notAfter(ctx context.Context, key string, step throttle.Step) string {
-	now, known := h.clocks.of(h.clocks.masterOf(key)).latest(h.clocks.since())
+func (h *home) notAfter(ctx context.Context, ahead int64, step throttle.Step) string {
 	wait := h.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
-	if !known || wait <= 0 || step == throttle.StepRelease {
+	if ahead == 0 || wait <= 0 || step == throttle.StepRelease {
 		return ""
 	}
-	return strconv.FormatInt(now+wait.Milliseconds(), 10)
+	return strconv.FormatInt((sinceBegan()+ahead)/1000+wait.Milliseconds(), 10)
 }
 
 // encode writes admissions as the scripts read them.
@@ -171,12 +185,4 @@ func encode(all []throttle.Admission) (text []byte) {
 		text = append(appendNumbers(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
-}
-
-// unchanged says where a failed script certainly recorded nothing.
-func unchanged(err error) error {
-	if redisx.Undone(err) {
-		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
-	}
-	return err
 }

@@ -162,12 +162,10 @@ func TestTake_OverridesFromMemory_AsRedisAnswers(t *testing.T) {
 	node := func(remembers bool) (*rules.Set, *cluster.Memory) {
 		client := redis.NewClient(&redis.Options{Addr: addr})
 		t.Cleanup(func() { _ = client.Close() })
-		var memory *cluster.Memory
+		limiter, memory := must.Get(cluster.New(client, "test:mailbox", throttletest.Policy(t, "blink=2/200ms,hour=20/1h")))(t), cluster.NewMemory(1<<20)
 		if remembers {
-			memory = must.Get(cluster.NewMemory(client, "test", 1<<20))(t)
-			t.Cleanup(memory.Close)
+			limiter = memory.Limiter(limiter)
 		}
-		limiter := must.Get(cluster.NewWithMemory(client, "test:mailbox", throttletest.Policy(t, "blink=2/200ms,hour=20/1h"), memory))(t)
 		rule := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter, Cases: []rules.Case{
 			{Some: rules.Some{Domains: []string{"loose.example"}}, Limit: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
 			{Some: rules.Some{Mailboxes: []string{"a@strict.example"}}, Limit: throttletest.Policy(t, "hour=1/1h")},

@@ -20,10 +20,9 @@ func TestTake_RefusedFromMemory_OthersAreNotAsked(t *testing.T) {
 	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 	t.Cleanup(func() { _ = client.Close() })
-	memory := must.Get(cluster.NewMemory(client, "test", 1<<20))(t)
-	t.Cleanup(memory.Close)
+	memory := cluster.NewMemory(1 << 20)
 	rule := func(name string, by rules.By, tiers string) rules.Rule {
-		limiter := must.Get(cluster.NewWithMemory(client, "test:"+name, throttletest.Policy(t, tiers), memory))(t)
+		limiter := memory.Limiter(must.Get(cluster.New(client, "test:"+name, throttletest.Policy(t, tiers)))(t))
 		return rules.Rule{Name: name, By: by, Limiter: limiter}
 	}
 	set := must.Get(rules.New(rules.Options{Remote: true}, rule("mailbox", rules.ByMailbox, "minute=1/60s"),

@@ -98,13 +98,14 @@ func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
 }
 
 // recall returns the rules of a round that are remembered to refuse, and the mailbox rule, whose verdict
-// is in every decision. A rule with a challenge refuses only if all others admit the send.
+// is in every decision. A rule with a challenge refuses only if all others admit the send; one whose limit is not
+// known before it is asked, as with a share of what was verified, is asked.
 func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 	if !s.remote {
 		return nil
 	}
 	for _, q := range round {
-		if q.rule.Challenge || q.trial {
+		if q.rule.Challenge || q.trial || q.rule.Resends != nil || q.rule.Budget != nil && q.rule.Budget.Percent > 0 {
 			continue
 		}
 		v, refuses := q.limiter.Recall(ctx, q.key)
