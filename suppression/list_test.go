@@ -148,6 +148,24 @@ func TestFind_EachReason_CoversWhatItSays(t *testing.T) {
 	})
 }
 
+// Providers report in lower case: where letter case makes two mailboxes, too, the one that complained gets no email.
+func TestFind_CaseNotFolded_CoversEachCase(t *testing.T) {
+	t.Parallel()
+	n, identity := open(t, "", nil), must.Get(address.NewIdentity(false))(t)
+	reported := must.Get(address.Parse("alice@example.com", identity))(t)
+	complained := must.Get(address.Parse("Alice@example.com", identity))(t)
+	for _, r := range suppression.Reasons {
+		must.OK(t, n.Add(t.Context(), reported, r, "a test"))
+		if found := must.Get(n.Find(complained))(t); len(found) != 1 || found[0].Reason != r {
+			t.Errorf("after a %s the list has %v", r, found)
+		}
+		must.OK(t, n.Remove(t.Context(), complained))
+		if found := must.Get(n.Find(reported))(t); len(found) != 0 {
+			t.Errorf("after the removal the list has %v", found)
+		}
+	}
+}
+
 func TestPage_ManyEntries_EachOnce(t *testing.T) {
 	t.Parallel()
 	homes(t, func(t *testing.T, open func() *node) {

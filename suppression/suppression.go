@@ -41,13 +41,13 @@ var lifetimes = map[Reason]int64{HardBounce: 30 * day, NotMe: 7 * day}
 // Valid reports whether r is one of Reasons.
 func (r Reason) Valid() bool { return slices.Contains(Reasons[:], r) }
 
-// Subject returns what of an address is suppressed. Letter case is folded as providers report bounces in
-// lower case.
+// Subject returns what of an address is suppressed. Letter case is folded, whatever the Identity of the address, as
+// providers report in lower case.
 func (r Reason) Subject(of address.Address) string {
 	if r == HardBounce {
 		return strings.ToLower(of.String())
 	}
-	return of.Key()
+	return strings.ToLower(of.Key())
 }
 
 // Entry is one address for one reason.
