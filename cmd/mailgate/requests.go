@@ -130,5 +130,5 @@ func (k keptRequest) line() string {
 		}
 	}
 	id := cmp.Or(k.ID, k.RequestID)
-	return uncontrolled(fmt.Sprintf("%s  %-14s %-8s %-10s %-10s [%s]  %s", k.At.Local().Format("15:04:05.000"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
+	return uncontrolled(fmt.Sprintf("%s  %-14s %-8s %-10s %-10s [%s]  %s", k.At.UTC().Format("2006-01-02T15:04:05.000Z"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/servertest"
 )
@@ -22,6 +23,9 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "sent           http     8555ce41e4 app        ["+sent.Body.ID.(string)+"]  250 2.0.0") || !strings.Contains(lines[1], "quota-exceeded smtp     8555ce41e4") {
 		t.Errorf("printed\n%s", printed)
+	}
+	if at, err := time.Parse(time.RFC3339, strings.Fields(lines[0])[0]); err != nil || at.Location() != time.UTC || time.Since(at).Abs() > time.Hour {
+		t.Errorf("the time is printed as %s", lines[0])
 	}
 	does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m")
 	if none := does(t, environ, exitOK, "mailgate: no such request; a node keeps up to 50,000 since it started\n", "requests", "--key", "other"); none != "" {
