@@ -166,8 +166,7 @@ func (a adminAnswer) table() string {
 	next := "now"
 	if a.Denied != "" || len(a.Suppressions) > 0 {
 		next = "-"
-	}
-	if a.WaitMS > 0 {
+	} else if a.WaitMS > 0 {
 		next = "in " + seconds(a.WaitMS) + ": limit " + a.Limit + " of rule " + a.Rule
 	}
 	head := columns(&text)
@@ -176,7 +175,7 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(head, "denied\tby the rule %s\n", a.Denied)
 	}
 	for _, s := range a.Suppressions {
-		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.until(), "removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))
+		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.until(), "it is removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))
 	}
 	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")

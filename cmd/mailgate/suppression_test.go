@@ -140,6 +140,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 
 	dir := t.TempDir()
 	list := filepath.Join(dir, "list")
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200) // so that the next one would have to wait
 	for _, text := range []string{
 		table,
 		"status,reason,email,created\n5.1.1,\"550 5.1.1 no such, user\",alice@example.com,1417855188\n",
