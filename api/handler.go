@@ -109,12 +109,20 @@ func respond(c *fiber.Ctx, answer any) error {
 		c.Status(fiber.StatusNoContent)
 		return nil
 	case reported:
-		answer.report.Header(func(name, value string) { set(c, name, value) })
+		showLimits(c, answer.report)
 		body := wire.Open(wire.Encode(answer.answer))
 		answer.report.AppendTo(&body)
 		return respondRaw(c, jsonType, body.End())
 	}
 	return respondRaw(c, jsonType, wire.Encode(answer))
+}
+
+// showLimits sets the header fields of a report.
+func showLimits(c *fiber.Ctx, of *report.Report) {
+	if policy, state := of.Header(); len(policy) > 0 {
+		set(c, report.RateLimitPolicy, policy)
+		set(c, report.RateLimit, state)
+	}
 }
 
 // respondRaw answers with a finished body.

@@ -169,7 +169,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		set(c, "Retry-After", strconv.FormatInt(wire.Seconds(p.retryAfter), 10))
 	}
 	if p.report != nil {
-		p.report.Header(func(name, value string) { set(c, name, value) })
+		showLimits(c, p.report)
 	}
 	r.text = p.append(r.text[:0])
 	c.Response().Header.SetContentType(wire.ProblemType)

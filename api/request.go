@@ -88,6 +88,6 @@ func (s *Server) finish(r *request) {
 }
 
 // set sets a header in the spelling that its name has here: Fiber's Set writes Ratelimit.
-func set(c *fiber.Ctx, name, value string) {
+func set[text string | []byte](c *fiber.Ctx, name string, value text) {
 	c.Response().Header.SetCanonical([]byte(name), []byte(value))
 }

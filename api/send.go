@@ -48,7 +48,9 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 	r.Mailbox = b.Email.Address
 	traits := sendTo(r.Mailbox)
 	traits.Caller, traits.Template = r.callerName(), cmp.Or(b.Template, message.DefaultTemplate)
-	traits.Client, _ = netip.ParseAddr(text(b.ClientIP))
+	if b.ClientIP != nil {
+		traits.Client, _ = netip.ParseAddr(*b.ClientIP)
+	}
 	traits.Purpose = text(b.Purpose)
 	r.Visitor = traits.Client
 	b.send = delivery.Send{

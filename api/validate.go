@@ -44,6 +44,9 @@ func parseEmail(text string, identity address.Identity) (e email) {
 	return e
 }
 
+// ValidatorValue implements validator.Valuer.
+func (e email) ValidatorValue() any { return string(e.reason()) }
+
 // reason returns why there is no address, or "".
 func (e email) reason() address.Reason {
 	if e.refused == "" && e.IsZero() {
@@ -56,7 +59,6 @@ func (e email) reason() address.Reason {
 func newValidate() *validator.Validate {
 	v := validator.New()
 	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("json") })
-	v.RegisterCustomTypeFunc(func(f reflect.Value) any { return string(f.Interface().(email).reason()) }, email{})
 	rules := map[string]func(string) bool{
 		"purpose":   func(text string) bool { return throttle.CheckName(text) == nil },
 		"code":      func(text string) bool { _, err := verify.ParseCode(text); return err == nil },

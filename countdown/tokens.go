@@ -75,15 +75,15 @@ func (t *Tokens) Seal(text string, expires int64) string {
 	if len(text) > maxText {
 		return ""
 	}
-	plain := make([]byte, (head+len(text)+step-1)/step*step)
+	size := (head + len(text) + step - 1) / step * step
+	raw := make([]byte, 1+nonceSize+size, overhead+size) // what is sealed takes the place of its plaintext
+	start, plain := raw[:1+nonceSize], raw[1+nonceSize:]
+	start[0] = version
+	_, _ = rand.Read(start[1:]) // never fails
 	binary.BigEndian.PutUint64(plain, uint64(expires))
 	binary.BigEndian.PutUint16(plain[8:], uint16(len(text)))
 	copy(plain[head:], text)
-
-	raw := make([]byte, 1+nonceSize, overhead+len(plain))
-	raw[0] = version
-	_, _ = rand.Read(raw[1:]) // never fails
-	return strict.EncodeToString(t.aead.Seal(raw, raw[1:], plain, raw[:1]))
+	return strict.EncodeToString(t.aead.Seal(start, start[1:], plain, start[:1]))
 }
 
 // Open returns the text of a token. It is not ok if the token is forged, cut, expired, or of

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -22,16 +23,20 @@ type charge struct {
 	traits   rules.Send
 	id       throttle.ID
 	decision rules.Decision
-	owed     []rules.Charge // to be refunded if the email does not leave
-	ready    time.Time      // when its position in a queue comes
-	code     string         // issued for it
-	purpose  string         // of the code
-	noted    bool           // there may be a note of what a right code returns
-	alone    bool           // without what other nodes have on record
-	claim    *claim         // of the request; nil: none
-	critical func() bool    // whether it reaches an address that bounced, once a day
-	passed   bool           // did so, or may have
+	owed     []rules.Charge    // to be refunded if the email does not leave
+	ready    time.Time         // when its position in a queue comes
+	code     string            // issued for it
+	purpose  string            // of the code
+	noted    bool              // there may be a note of what a right code returns
+	alone    bool              // without what other nodes have on record
+	claim    *claim            // of the request; nil: none
+	composer *message.Composer // of the email; nil for one that may be of any kind
+	template string
+	passed   bool // did so, or may have
 }
+
+// critical reports whether the email reaches an address that bounced, once a day.
+func (c *charge) critical() bool { return c.composer == nil || c.composer.Critical(c.template) }
 
 // owes reports whether something may be charged.
 func (c *charge) owes() bool { return len(c.owed) > 0 || c.passed }

@@ -37,7 +37,7 @@ func (s *Service) Mail(ctx context.Context, requestID string) *Mail {
 
 // Charge charges one more recipient. After an error, which is an *Error, it is not charged.
 func (m *Mail) Charge(set *rules.Set, to address.Address, traits rules.Send) (Result, error) {
-	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID(), critical: func() bool { return true }} // it may be of any kind
+	c := &charge{to: to, rules: set, traits: traits, id: throttle.NewID()}
 	if err := m.service.take(m.ctx, c); err != nil {
 		if c.owes() { // the store failed just now
 			m.service.refunds.later(m.service.refund(c, err.Kind))

@@ -46,7 +46,7 @@ func (a *Attempt) Charge(q Send) error {
 		return nil
 	}
 	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone, claim: a.claim,
-		critical: func() bool { return q.Composer.Critical(q.Mail.Template) }}
+		composer: q.Composer, template: q.Mail.Template}
 	return a.take()
 }
 

@@ -33,5 +33,8 @@ func setRateLimit(x exchange, key string, v *throttle.Verdict) {
 	mac := hmac.New(sha256.New, partitions)
 	mac.Write([]byte(key))
 	rep := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
-	rep.Header(x.set)
+	if policy, state := rep.Header(); len(policy) > 0 {
+		x.set(report.RateLimitPolicy, string(policy))
+		x.set(report.RateLimit, string(state))
+	}
 }

@@ -38,7 +38,9 @@ func (e *encoding) encode(o *Outcome) {
 	if !o.Began.IsZero() {
 		e.text.Float("ms", float64(time.Since(o.Began).Microseconds())/1000)
 	}
-	e.add("from", o.From.String())
+	if o.From.IsValid() {
+		e.text.Addr("from", o.From)
+	}
 	if o.What != nil {
 		e.add("outcome", o.What.Word)
 	}
@@ -83,7 +85,7 @@ func (e *encoding) encode(o *Outcome) {
 		e.add("outcome", o.Problem)
 	}
 	e.add("visitor", network.Visitor(o.Visitor))
-	e.add("said", o.Report.Said())
+	o.Report.AppendSaid(&e.text)
 	switch o.What {
 	case MailboxReset:
 		e.text.Int("cleared", int64(o.Cleared))
@@ -106,7 +108,7 @@ func (e *encoding) add(name, value string) {
 // line returns the line of the log. A panic has its stack there alone.
 func (e *encoding) line(o *Outcome) []byte {
 	line := wire.Object(e.whole[:0])
-	line.String(slog.TimeKey, time.Now().Format(time.RFC3339Nano))
+	line.Now(slog.TimeKey)
 	line.String(slog.LevelKey, o.Level.String())
 	line.String(slog.MessageKey, message[o.Door == SMTP])
 	line = append(line, e.text[1:e.told]...)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/base64"
 	"strconv"
 
 	"github.com/mailgate/mailgate/internal/wire"
@@ -12,15 +13,16 @@ const (
 	RateLimitPolicy = "RateLimit-Policy"
 )
 
-// Header sets the header fields of every answer with the report, if it has limits: "minute";q=1;w=60
+// Header returns the fields RateLimitPolicy and RateLimit of every answer with the report, if it has limits: "minute";q=1;w=60
 // and so on, and "minute";r=0;t=60. t is the seconds until r grows, and 0 where all of the limit
 // remains.
-func (r *Report) Header(set func(name, value string)) {
+func (r *Report) Header() (policy, state []byte) {
 	if len(r.Limits)+len(r.others) == 0 {
-		return
+		return nil, nil
 	}
 	const room = 256 // that most values need at most
-	policy, state := make([]byte, 0, room), make([]byte, 0, room)
+	both := make([]byte, 2*room)
+	policy, state = both[:0:room], both[room:room]
 	for _, all := range []Limits{r.Limits, r.others} {
 		for i := range all {
 			l := &all[i]
@@ -28,8 +30,7 @@ func (r *Report) Header(set func(name, value string)) {
 			state = l.appendItem(state, ";r=", int64(l.Remaining), ";t=", wire.Seconds(l.Refill))
 		}
 	}
-	set(RateLimitPolicy, string(policy))
-	set(RateLimit, string(state))
+	return policy, state
 }
 
 // appendItem adds an item to a list. pk tells a client that the limits of another mailbox are
@@ -41,8 +42,8 @@ func (l *Limit) appendItem(b []byte, one string, first int64, two string, second
 	b = append(append(append(b, '"'), l.Name...), '"')
 	b = strconv.AppendInt(append(b, one...), first, 10)
 	b = strconv.AppendInt(append(b, two...), second, 10)
-	if l.pk != "" {
-		b = append(append(append(b, ";pk=:"...), l.pk...), ':')
+	if l.partition != "" {
+		b = append(base64.StdEncoding.AppendEncode(append(b, ";pk=:"...), []byte(l.partition)), ':')
 	}
 	return b
 }

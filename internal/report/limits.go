@@ -1,8 +1,6 @@
 package report
 
 import (
-	"encoding/base64"
-
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -18,17 +16,16 @@ type Limit struct {
 	Remaining int
 	Wait      int64 // until one more is admitted
 	Refill    int64 // until Remaining grows
-	pk        string
+	partition string
 }
 
 // LimitsOf returns the tiers of a verdict, which count by a partition: a keyed hash of what they count
 // by, or nothing if there is but one.
 func LimitsOf(v *throttle.Verdict, partition string) Limits {
 	behind := v.RetryAt - v.Now - v.Wait // where the clock has stepped back
-	pk := base64.StdEncoding.EncodeToString([]byte(partition))
 	all := make(Limits, len(v.Tiers))
 	for i, t := range v.Tiers {
-		all[i] = Limit{t.Name, t.Limit, t.Window.Milliseconds(), t.Remaining, t.Wait, t.Refill, pk}
+		all[i] = Limit{t.Name, t.Limit, t.Window.Milliseconds(), t.Remaining, t.Wait, t.Refill, partition}
 		if t.Wait > 0 {
 			all[i].Wait += behind
 		}

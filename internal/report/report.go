@@ -131,7 +131,7 @@ func (r *Report) Refusal(text []byte) []byte {
 	o.Problem(wire.Quota, "Quota exceeded", 429, "The "+r.Limit+" limit of "+r.whose+" is reached. Try again in "+
 		strconv.FormatInt(wire.Seconds(r.Wait), 10)+" s.")
 	r.AppendTo(&o)
-	o.Any("violated-policies", r.violated)
+	o.Strings("violated-policies", r.violated)
 	return o.End()
 }
 
@@ -152,9 +152,12 @@ func (r *Report) SMTP(id string) string {
 	return fmt.Sprintf("limit %q of %s reached; next email in %d ms (%d s) [%s]", r.Limit, r.whose, r.Wait, wire.Seconds(r.Wait), id)
 }
 
-// Said returns what each limit said, the mailbox's first: what remains, and the wait if there is one.
-func (r *Report) Said() string {
-	var text [128]byte
+// AppendSaid adds a member with what each limit said, the mailbox's first: what remains, and the wait if there is one.
+func (r *Report) AppendSaid(o *wire.Object) {
+	if len(r.Limits)+len(r.others) == 0 {
+		return
+	}
+	var text [256]byte
 	said := text[:0]
 	for _, all := range []Limits{r.Limits, r.others} {
 		for i := range all {
@@ -169,7 +172,7 @@ func (r *Report) Said() string {
 			}
 		}
 	}
-	return string(said)
+	o.Text("said", said)
 }
 
 // AppendLog adds the members of a log line with the report.

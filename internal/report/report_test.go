@@ -66,10 +66,9 @@ func TestReport_EachDecision_InEachForm(t *testing.T) {
 			r := Of(tt.d, "mailbox", func(key string) string { return "#" + key }, noon)
 			var o wire.Object
 			r.AppendTo(&o)
-			header := map[string]string{}
-			r.Header(func(name, value string) { header[name] = value })
+			policy, state := r.Header()
 			for got, want := range map[string]string{
-				string(o.End()): tt.json, header["RateLimit"]: tt.state, header["RateLimit-Policy"]: tt.policy, logged(&r): tt.attrs,
+				string(o.End()): tt.json, string(state): tt.state, string(policy): tt.policy, logged(&r): tt.attrs,
 			} {
 				if got != want {
 					t.Errorf("%s, want\n%s", got, want)
@@ -144,12 +143,9 @@ func TestLimitsOf_ClockStepsBack_WaitsCountFromIt(t *testing.T) {
 func TestHeader_ShortWindows_InWholeSeconds(t *testing.T) {
 	v := verdict(t, "blink=1/400ms,odd=2/1500ms", noon-1, noon)
 	r := OfOne("mailbox", "", "", &v)
-	r.Header(func(name, got string) {
-		want := map[string]string{RateLimit: `"blink";r=0;t=1, "odd";r=1;t=2`, RateLimitPolicy: `"blink";q=1;w=1, "odd";q=2;w=2`}[name]
-		if got != want {
-			t.Errorf("%s is %s", name, got)
-		}
-	})
+	if policy, state := r.Header(); string(state) != `"blink";r=0;t=1, "odd";r=1;t=2` || string(policy) != `"blink";q=1;w=1, "odd";q=2;w=2` {
+		t.Errorf("%s; %s", policy, state)
+	}
 }
 
 // Of a rule that counts several mailboxes together each has a Retry-After of its own, at most 3 % more

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"io"
 	"sync"
 )
 
@@ -13,19 +12,27 @@ import (
 // keyed hashes, which cannot be computed or undone without the key.
 type Names struct{ macs sync.Pool }
 
+// named is what makes one name at a time. Its key is prepared, and its bytes need no memory of their own.
+type named struct {
+	hash.Hash
+	text, sum []byte
+}
+
 // NewNames returns the names under a key.
 func NewNames(key []byte) *Names {
 	n := &Names{}
-	n.macs.New = func() any { return hmac.New(sha256.New, key) }
+	n.macs.New = func() any { return &named{Hash: hmac.New(sha256.New, key)} }
 	return n
 }
 
 // Of returns the name of a text, ten hexadecimal digits.
 func (n *Names) Of(text string) string {
-	mac := n.macs.Get().(hash.Hash) // one that was used before has prepared its key
+	mac := n.macs.Get().(*named)
 	defer n.macs.Put(mac)
 	mac.Reset()
-	_, _ = io.WriteString(mac, text)
-	var sum [sha256.Size]byte
-	return hex.EncodeToString(mac.Sum(sum[:0])[:5])
+	mac.text = append(mac.text[:0], text...)
+	mac.Write(mac.text)
+	mac.sum = mac.Sum(mac.sum[:0])
+	mac.text = hex.AppendEncode(mac.text[:0], mac.sum[:5])
+	return string(mac.text)
 }

@@ -56,7 +56,12 @@ func (h *Held) Enter(ctx context.Context, who *Caller) bool {
 	select {
 	case who.deciding <- struct{}{}:
 		h.deciding = true
-	case <-ctx.Done():
+	default: // the channel of ctx is made where it is waited for
+		select {
+		case who.deciding <- struct{}{}:
+			h.deciding = true
+		case <-ctx.Done():
+		}
 	}
 	return h.deciding
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -16,6 +17,37 @@ type Object []byte
 func (o *Object) String(name, value string) {
 	o.name(name)
 	*o, _ = jsontext.AppendQuote(*o, value)
+}
+
+// Text is String for bytes.
+func (o *Object) Text(name string, value []byte) {
+	o.name(name)
+	*o, _ = jsontext.AppendQuote(*o, value)
+}
+
+// Strings adds a member that is a list of strings.
+func (o *Object) Strings(name string, values []string) {
+	o.name(name)
+	*o = append(*o, '[')
+	for i, value := range values {
+		if i > 0 {
+			*o = append(*o, ',')
+		}
+		*o, _ = jsontext.AppendQuote(*o, value)
+	}
+	*o = append(*o, ']')
+}
+
+// Addr adds a member that is an address of a network.
+func (o *Object) Addr(name string, value netip.Addr) {
+	o.name(name)
+	*o = append(value.AppendTo(append(*o, '"')), '"')
+}
+
+// Now adds a member that is the time of the clock, to the nanosecond, where it is here.
+func (o *Object) Now(name string) {
+	o.name(name)
+	*o = append(time.Now().AppendFormat(append(*o, '"'), time.RFC3339Nano), '"')
 }
 
 // Int adds a member that is a number.

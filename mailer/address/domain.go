@@ -45,8 +45,9 @@ func checkLabels(domain string) Reason {
 	if strings.HasSuffix(domain, ".") {
 		return "domain-trailing-dot"
 	}
-	labels := strings.Split(domain, ".")
-	for _, label := range labels {
+	labels, last := 0, ""
+	for label := range strings.SplitSeq(domain, ".") {
+		labels, last = labels+1, label
 		n := len(label)
 		switch {
 		case n == 0:
@@ -60,9 +61,9 @@ func checkLabels(domain string) Reason {
 		}
 	}
 	switch {
-	case len(labels) == 1:
+	case labels == 1:
 		return "domain-without-dot"
-	case isNumber(labels[len(labels)-1]):
+	case isNumber(last):
 		return "domain-numeric"
 	}
 	return ""

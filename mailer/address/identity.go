@@ -63,7 +63,7 @@ func NewIdentity(fold bool) (Identity, error) {
 func (id Identity) key(local, domain string) string {
 	row := id.providers[domain]
 	if row == nil {
-		row = &provider{}
+		row = &unlisted
 		user, parent, _ := strings.Cut(domain, ".")
 		if above := id.providers[parent]; above != nil && above.Subdomain {
 			row, local, domain = above, user, parent
@@ -71,6 +71,9 @@ func (id Identity) key(local, domain string) string {
 	}
 	return row.fold(local) + "@" + cmp.Or(row.OneAs, domain)
 }
+
+// unlisted is the row of a provider that the table has not.
+var unlisted provider
 
 // fold folds a local part. If nothing would be left of it, it is kept.
 func (p *provider) fold(local string) string {

@@ -166,11 +166,12 @@ func (b By) Subject() string {
 }
 
 func (b By) each(join string, words func(*trait) string) string {
-	var all []string
-	for _, one := range b.Traits() {
-		all = append(all, words(one.trait()))
+	one, other, pair := strings.Cut(string(b), between)
+	text := words(By(one).trait())
+	if pair {
+		text += join + words(By(other).trait())
 	}
-	return strings.Join(all, join)
+	return text
 }
 
 // Read reads a subject as an operator writes it, into a send with nothing else. It is not ok if no send
