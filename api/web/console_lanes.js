@@ -17,16 +17,16 @@ const svg = (name, attributes, text = "") => {
 };
 
 // drawLanes fills the list with the lanes of an answer, and returns what shows them so
-// many milliseconds later. The times in refused are marked.
-export function drawLanes(list, { limits, sends, server_time: serverTime }, refused) {
+// many milliseconds later. The times in refused are marked. Where the mailbox is not open, no lane says when it is.
+export function drawLanes(list, { limits, sends, server_time: serverTime }, { refused, open }) {
   const now = Date.parse(serverTime);
   const times = sends.map((send) => Date.parse(send.at));
-  const lanes = limits.map((tier) => lane(tier, times, now, refused));
+  const lanes = limits.map((tier) => lane(tier, times, now, refused, open));
   list.replaceChildren(...lanes.map((one) => one.line));
   return (gone) => lanes.forEach((one) => one.show(gone));
 }
 
-function lane(tier, times, now, refused) {
+function lane(tier, times, now, refused, open) {
   const [line, state, picture] = emptyLane(`${tier.name} · ${tier.limit} in ${span(tier.window_ms)}`);
   const show = (gone) => {
     const at = Math.max(now + gone, times.at(-1) ?? 0); // a clock set back counts as the newest
@@ -34,7 +34,7 @@ function lane(tier, times, now, refused) {
     const blocker = inside.length >= tier.limit ? inside.at(-tier.limit) : undefined;
     const wait = blocker === undefined ? 0 : blocker + tier.window_ms - at;
     line.classList.toggle("full", wait > 0);
-    state.textContent = wait > 0 ? `next in ${clock(wait)}` : `${tier.limit - inside.length} left`;
+    state.textContent = !open ? `${inside.length} of ${tier.limit} used` : wait > 0 ? `next in ${clock(wait)}` : `${tier.limit - inside.length} left`;
     picture.setAttribute("aria-label", `${inside.length} of ${tier.limit} emails in the last ${span(tier.window_ms)}`);
     draw(picture, tier.window_ms, at, inside, blocker, refused);
   };

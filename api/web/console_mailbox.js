@@ -98,7 +98,7 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
-  for (const id of ["found-title", "found-pill", "found-why", "found-suppressed", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
+  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
     at(id).replaceChildren();
   }
   at("found").hidden = true;
@@ -174,26 +174,37 @@ function show(body) {
   at("found").hidden = false;
   writeAddress(at("found-title"), body.email);
   at("found-tried").textContent = "";
-  at("found-suppressed").textContent = (body.suppressions ?? []).map(whySuppressed).join(" ");
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("ask-reset"));
   draw();
 }
 
-function whySuppressed({ reason, until, since, source }) {
-  const began = since ? ` since ${moment(Date.parse(since))}` : "";
-  return `Gets no email: ${reason}${began}, until ${until ? moment(Date.parse(until)) : "removed"}.${source ? ` Source: ${source}.` : ""}`;
+// whyNone says why the mailbox gets no email, whatever its limits; nothing if it does.
+function whyNone({ denied, suppressions }) {
+  const reasons = suppressions.map(({ reason, until, since, source }) => {
+    const began = since ? ` since ${moment(Date.parse(since))}` : "";
+    return `${reason}${began}, until ${until ? moment(Date.parse(until)) : "it is removed"}.${source ? ` Source: ${source}.` : ""}`;
+  });
+  if (denied) {
+    reasons.unshift(`denied by the rule ${denied}.`);
+  }
+  return reasons.map((reason) => `Gets no email: ${reason}`).join(" ");
 }
 
 // draw shows the mailbox as time passes.
 function draw(refused) {
   const body = shown;
-  const lanes = drawLanes(at("lanes"), body, refused);
+  const none = whyNone(body);
+  const lanes = drawLanes(at("lanes"), body, { refused, open: none === "" });
   const tick = () => {
     const gone = performance.now() - body.began;
     lanes(gone);
-    showWait(body, Math.max(0, body.wait_ms - gone));
+    if (none === "") {
+      showWait(body, Math.max(0, body.wait_ms - gone));
+    } else {
+      showPill("bad", "no email", none);
+    }
     at("found-guesses").textContent = guessesLeft(body.guesses, gone);
   };
   clearInterval(ticking);
@@ -205,10 +216,18 @@ function draw(refused) {
 // A lookup has no API key, visitor or template, so rules by these are not asked.
 const noLimit = "No limit reached. Rules by api_key, client_ip, purpose or template are not checked here.";
 
+function showPill(kind, text, why) {
+  at("found-pill").textContent = text;
+  at("found-pill").className = `pill ${kind}`;
+  at("found-why").textContent = why;
+}
+
 function showWait(body, wait) {
-  at("found-pill").textContent = wait > 0 ? clock(wait) : "ready";
-  at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
-  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${moment(Date.parse(body.retry_at))}.` : noLimit;
+  if (wait > 0) {
+    showPill("wait", clock(wait), `${limitReached(body)} Next email at ${moment(Date.parse(body.retry_at))}.`);
+  } else {
+    showPill("good", "ready", noLimit);
+  }
 }
 
 const limitReached = ({ rule, limit }) => (rule === "mailbox"
@@ -232,7 +251,7 @@ function guessesLeft(limits = [], gone) {
 const open = (limit) => Math.max(1, limit.remaining);
 
 function spokenState(body) {
-  return `${body.email}: ${body.wait_ms > 0 ? `${limitReached(body)} Next email in ${spoken(body.wait_ms)}.` : noLimit}`;
+  return `${body.email}: ${whyNone(body) || (body.wait_ms > 0 ? `${limitReached(body)} Next email in ${spoken(body.wait_ms)}.` : noLimit)}`;
 }
 
 function row(send, now) {

@@ -20,6 +20,7 @@ at("find").addEventListener("submit", (event) => {
   watchRequests();
 });
 at("other-log").addEventListener("click", () => {
+  at("find").reset(); // the other log has little of what one log's filter names
   showAudited(!audited);
   watchRequests();
 });

@@ -77,7 +77,7 @@ async function showPage() {
 }
 
 function row(entry) {
-  const until = entry.until ? moment(Date.parse(entry.until)) : "removed";
+  const until = entry.until ? moment(Date.parse(entry.until)) : "it is removed";
   const line = tableRow(["", entry.reason, until, entry.source, moment(Date.parse(entry.since)), ""]);
   writeAddress(line.cells[0], entry.email);
   const remove = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Remove", ariaLabel: `Remove ${entry.email}` });

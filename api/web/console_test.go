@@ -288,7 +288,7 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
 	s.sendCode("alice@example.com") // shows by itself
 	v.reads("requests", "quota-exceeded")
-	v.reads("requests", "mailbox: minute · wait 0:")
+	v.isTrue(`/mailbox: minute · wait [01]:\d\d/.test(document.getElementById("requests").textContent)`)
 	v.enters("find-whose", "Bob+x@example.com")
 	v.reads("requests", "shop · http · 203.0.113.7")
 	v.enters("find-outcome", "sent")
@@ -300,8 +300,7 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	v.isTrue(`/^(Copied\.|)$/.test(document.getElementById("announce").textContent) || document.getElementById("find-note").textContent.startsWith("curl -s")`)
 	v.click("#other-log")
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 0`)
-	s.postAs(apitest.AdminKey, "/admin/mailboxes/bob@example.com/reset", `{"reason":"ticket 4711"}`)
-	v.enters("find-outcome", "")
+	s.postAs(apitest.AdminKey, "/admin/mailboxes/alice@example.com/reset", `{"reason":"ticket 4711"}`) // not the one looked up
 	v.reads("requests", "mailbox reset")
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
 	v.looksRight("console-audit", "#other-log")

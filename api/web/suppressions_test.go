@@ -4,10 +4,31 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
+
+// state is what the console says of the mailbox and of each lane.
+const state = `[document.getElementById("found-pill"), ...document.querySelectorAll("#lanes li span")].map((one) => one.textContent).join(", ")`
+
+// A mailbox that a rule denies email is shown as such, not with a wait that would not help it.
+func TestConsole_DeniedMailbox_NamesNoWait(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
+		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes}
+		denied := rules.Case{Name: "disposable", Some: rules.Some{Domains: []string{"mailinator.example"}}}
+		o.Live.Rules = must.Get(rules.New(rules.Options{Denials: []rules.Case{denied}}, mailbox))(t)
+	})
+	v := newVisitor(t)
+	s.sent("mallory@mailinator.example", 0)
+	v.signsIn(s)
+	v.looksUp("mallory@mailinator.example")
+	v.reads("found-why", "Gets no email: denied by the rule disposable.")
+	v.is(state, "no email, 1 of 1 used, 1 of 5 used, 1 of 10 used")
+}
 
 // One operator's story: add a mailbox to the list, page through it, remove what a visitor has asked about, and sign out.
 func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
@@ -22,7 +43,7 @@ func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
 	v.enters("suppress-email", "Alice+x@example.com")
 	v.reads("suppress-done", "Alice+x@example.com gets no email until you remove it.")
 	v.click("#show-suppressions")
-	v.reads("suppressions", "alice@example.commanualremovedticket 4711")
+	v.reads("suppressions", "alice@example.commanualit is removedticket 4711")
 	list := s.Options.Suppressions
 	for i, reason := range []suppression.Reason{suppression.HardBounce, suppression.Complaint, suppression.NotMe} {
 		to := must.Get(address.Parse(fmt.Sprintf("a-rather-long-name-%d@subdomain.example.com", i), s.Options.Identity))(t)
@@ -42,9 +63,12 @@ func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
 	v.click("#show-suppressions")
 	v.isTrue(`document.getElementById("suppressions").rows.length === 504 && document.getElementById("show-suppressions").hidden`)
 	v.is(`[...document.getElementById("suppressions").rows].some((row) => row.textContent.includes("bob@"))`, "false")
+	s.sent("alice@example.com", 0) // so that the next one would have to wait
 	v.looksUp("Alice+y@example.com")
-	v.reads("found-suppressed", "Gets no email: manual since ")
-	v.reads("found-suppressed", ", until removed. Source: ticket 4711.")
+	v.reads("found-why", "Gets no email: manual since ")
+	v.reads("found-why", ", until it is removed. Source: ticket 4711.")
+	v.reads("announce", "Alice+y@example.com: Gets no email: manual since ")
+	v.is(state, "no email, 1 of 1 used, 1 of 5 used, 1 of 10 used")
 	v.click("#sign-out")
 	v.is(`document.getElementById("suppressions").textContent + document.getElementById("suppress-done").textContent`, "")
 }
