@@ -2,7 +2,6 @@ package submission
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -20,7 +19,7 @@ type conn struct {
 	times    *times
 	from     netip.Addr
 	in       *bufio.Reader
-	out      []byte    // replies that are not sent yet, as further commands have come
+	out      []byte    // replies that are not sent yet
 	until    time.Time // when the client must have signed in, or the text come; zero: any time
 	key      string    // whose share it is in
 	signedIn bool      // both are guarded by the server's lock
@@ -34,7 +33,7 @@ func (c *conn) await(due time.Time) (ended *reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended == nil {
-		_ = c.socket.SetReadDeadline(due) // an error means that it is closed, as the next read says
+		_ = c.socket.SetDeadline(due) // also of what TLS writes meanwhile; an error means that it is closed, as the next read says
 	}
 	return c.ended
 }
@@ -85,10 +84,17 @@ func (c *conn) line() (string, *reply) {
 	}
 }
 
-// say answers. Replies to commands that came together are sent together.
+// say answers. What ends the connection is sent at once, the rest before the client is read again, so that the replies
+// to commands that came together are sent together.
 func (c *conn) say(r *reply) {
 	c.out = fmt.Appendf(c.out, "%d %s\r\n", r.code, strings.TrimSpace(r.enhanced+" "+r.text))
-	if came, _ := c.in.Peek(c.in.Buffered()); bytes.Contains(came, []byte("\n")) && !r.ends() && r.code != 220 {
+	if r.ends() {
+		c.flush()
+	}
+}
+
+func (c *conn) flush() {
+	if len(c.out) == 0 {
 		return
 	}
 	_ = c.socket.SetWriteDeadline(time.Now().Add(c.times.Write)) // an error means that it is closed, as Write says
@@ -96,4 +102,10 @@ func (c *conn) say(r *reply) {
 		c.stop(gone)
 	}
 	c.out = c.out[:0]
+}
+
+// Read sends the replies and reads what comes next.
+func (c *conn) Read(p []byte) (int, error) {
+	c.flush()
+	return c.Conn.Read(p)
 }

@@ -3,6 +3,7 @@ package submission_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
@@ -221,4 +222,38 @@ func TestShutdown_Idle_421SaysSo(t *testing.T) {
 	idle.reads("421 4.3.2")
 	inText.reads("421 4.3.2")
 	r.charged(alice, 0)
+}
+
+// A client that sends the start of its text with DATA, or of a chunk with BDAT, reads what was answered before
+// it sends the rest.
+func TestReplies_NextIsIncomplete_AreSent(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{hurry: func(t *submission.Times) { t.Arrival = time.Hour }})
+	c := r.signedIn()
+	c.write("NOOP\r\nBDAT 10\r\n0\r\n")
+	c.reads("250")
+	c.write("3456789")
+	c.reads("502")
+	c.write("MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<" + alice + ">\r\nDATA\r\n" + letter)
+	for _, want := range []string{"250", "250", "354"} {
+		c.reads(want)
+	}
+	c.write(".\r\n")
+	c.reads("250")
+}
+
+// The time for a reply does not end the handshake that follows it.
+func TestSTARTTLS_LaterThanAWrite_Served(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{hurry: func(t *submission.Times) { t.Write = 300 * time.Millisecond }})
+	c := r.dial()
+	c.says("EHLO client.example", "250")
+	c.says("STARTTLS", "220 2.0.0")
+	time.Sleep(400 * time.Millisecond)
+	encrypted := tls.Client(c.Conn, r.roots)
+	if err := encrypted.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	c.Conn, c.in = encrypted, bufio.NewReader(encrypted)
+	c.says("EHLO client.example", "250")
 }

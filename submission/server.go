@@ -112,7 +112,8 @@ func (s *Server) Serve(l net.Listener, private, implicit bool) error {
 
 // take begins a connection, or refuses it if there are too many.
 func (s *Server) take(socket net.Conn, private, implicit bool) {
-	c := &conn{Conn: socket, socket: socket, times: &s.times, in: bufio.NewReader(socket), until: time.Now().Add(s.times.SignIn)}
+	c := &conn{Conn: socket, socket: socket, times: &s.times, until: time.Now().Add(s.times.SignIn)}
+	c.in = bufio.NewReader(c)
 	if at, ok := socket.RemoteAddr().(*net.TCPAddr); ok {
 		c.from = at.AddrPort().Addr().Unmap()
 	}

@@ -77,11 +77,12 @@ func (s *session) serve(implicit bool) {
 // encrypt speaks TLS from here on, and reports whether the client does, too. What was said in the clear is forgotten,
 // and what else has come is dropped.
 func (s *session) encrypt() bool {
+	s.conn.flush()
 	s.abandon(nil, nil)
 	*s = session{server: s.server, conn: s.conn, encrypted: true, trusted: true, failures: s.failures, errors: s.errors}
 	encrypted := tls.Server(s.conn.socket, s.server.TLS)
 	s.conn.Conn, s.conn.until = encrypted, time.Now().Add(s.server.times.SignIn)
-	s.conn.in.Reset(encrypted)
+	s.conn.in.Reset(s.conn)
 	s.conn.await(s.conn.until)
 	return encrypted.Handshake() == nil
 }
