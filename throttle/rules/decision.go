@@ -69,6 +69,11 @@ func decide(round []question) Decision {
 	d.Challenge = !d.Allowed && !slices.ContainsFunc(round, func(q question) bool { return q.refuses() && !q.rule.Challenge })
 	if m := mailboxIn(round); m != nil {
 		d.Mailbox = m.verdict
+		for i := range round {
+			if round[i].resend {
+				round[i].waitAsFirst(&m.verdict)
+			}
+		}
 	}
 	var now int64
 	for i := range round {

@@ -22,6 +22,7 @@ type question struct {
 	floor    throttle.SlidingWindow // the limit of a budget whose share decides, as that is more
 	verified throttle.Reply         // what the share is of
 
+	resend  bool  // it decides as about a resend
 	first   int64 // the wait of a first email, where resend
 	verdict throttle.Verdict
 	reply   throttle.Reply   // of the look
@@ -127,7 +128,7 @@ func (s *Set) peekAll(ctx context.Context, round []question) error {
 	}
 	for i := range round {
 		if q := &round[i]; q.rule.Resends != nil && !q.trial && q.err == nil {
-			q.limiter = q.rule.Limiter.With(q.rule.Resends)
+			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
 			v := q.rule.Resends.Peek(q.reply.State, q.reply.Now)
 			v.Degraded = q.reply.Degraded
 			q.verdict, q.before = v, v
@@ -300,6 +301,35 @@ func mailboxIn(round []question) *question {
 		}
 	}
 	return nil
+}
+
+// nextAsResend has the rules that keep quota for first emails wait as the email after this first one, a resend, by
+// the records that were looked at.
+func nextAsResend(round []question, id throttle.ID) {
+	for i := range round {
+		if q := &round[i]; q.rule.Resends != nil && !q.resend && !q.trial && q.state == charged {
+			next, _ := q.limiter.Algorithm.Take(q.reply.State, throttle.Admission{ID: id, At: q.verdict.At})
+			v := q.rule.Resends.Peek(next, q.verdict.Now)
+			q.resend, q.first = true, waitOf(&q.verdict)
+			if waitOf(&v) > q.first {
+				v.Allowed, v.Delay, v.Degraded, v.Admission = true, q.verdict.Delay, q.verdict.Degraded, q.verdict.Admission
+				q.verdict = v
+			}
+		}
+	}
+}
+
+// waitAsFirst shortens the wait of a resend to when its mailbox is forgotten, by the mailbox rule's clock: from then
+// on it is a first email, and waits as one.
+func (q *question) waitAsFirst(mailbox *throttle.Verdict) {
+	wait := max(1, q.first)
+	if mailbox.Sent > 0 {
+		longest := mailbox.Tiers[len(mailbox.Tiers)-1].Window.Milliseconds()
+		wait = max(wait, mailbox.Newest+longest-mailbox.Now)
+	}
+	if v := &q.verdict; waitOf(v) > wait {
+		v.Wait, v.RetryAt = wait, v.Now+wait
+	}
 }
 
 // waitOf returns how long to wait by the verdict's own clock.

@@ -182,6 +182,8 @@ func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	var lost error
 	if len(all) > 0 && refused(round) {
 		all, lost = s.refund(ctx, round, all)
+	} else {
+		nextAsResend(round, id)
 	}
 	d := decide(round)
 	d.Charges, d.Lost = all, lost
