@@ -216,8 +216,12 @@ func (d *disk) change(ctx context.Context, key string, step Step) (*write, error
 	generation, s := d.slots(key)
 	select {
 	case s.step <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default: // the channel of ctx is made where it is waited for
+		select {
+		case s.step <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	defer func() { <-s.step }()
 	old, last, err := d.current(ctx, key)

@@ -65,7 +65,7 @@ func (o *Object) Float(name string, value float64) {
 // Time adds a member that is a time, as the function Time formats it.
 func (o *Object) Time(name string, ms int64) {
 	o.name(name)
-	*o = append(time.UnixMilli(ms).UTC().AppendFormat(append(*o, '"'), timeFormat), '"')
+	*o = append(appendTime(append(*o, '"'), ms), '"')
 }
 
 // Any adds a member that Encode writes.

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/wire"
 )
@@ -68,4 +69,13 @@ func FuzzSeconds(f *testing.F) {
 			t.Fatalf("%d ms are %d s", ms, seconds)
 		}
 	})
+}
+
+// A time is what package time formats, before 1970 and in any year of four digits too.
+func TestTime_AnyMoment_AsPackageTimeWritesIt(t *testing.T) {
+	for _, ms := range []int64{0, 1, 999, 1000, 1764360000007, -1, -62_135_596_800_000, 253_402_300_799_999} {
+		if got, want := wire.Time(ms), time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Errorf("%d: %s, want %s", ms, got, want)
+		}
+	}
 }
