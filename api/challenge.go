@@ -5,6 +5,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -28,11 +29,11 @@ func (s *Server) solve(r *request, traits *rules.Send, token string) {
 
 // challenged returns the problem of a refusal that a solved challenge lifts. Other doors have no room for one. While the verifier of one fails, the
 // other is offered alone.
-func (s *Server) challenged(r *request, traits rules.Send, d *rules.Decision) *problem {
+func (s *Server) challenged(r *request, traits rules.Send, rep *report.Report) *problem {
 	r.What = ledger.Challenged
 	failed := errors.Is(r.unsolved, challenge.ErrVerifier)
 	offer := s.challenges.Offer(challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}, s.with.Now(), !failed)
-	p := &problem{kind: challengeRequired, report: s.reportSend(r, traits, d), offer: &offer, cause: r.unsolved}
+	p := &problem{kind: challengeRequired, report: rep, offer: &offer, cause: r.unsolved}
 	switch {
 	case failed:
 		p.detail = "The challenge cannot be verified now. Solve the proof of work and send again with it."

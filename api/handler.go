@@ -112,7 +112,9 @@ func respond(c *fiber.Ctx, answer any) error {
 		showLimits(c, answer.report)
 		body := wire.Open(wire.Encode(answer.answer))
 		answer.report.AppendTo(&body)
-		return respondRaw(c, jsonType, body.End())
+		c.Response().Header.SetContentType(jsonType)
+		c.Response().SetBodyRaw(body.End())
+		return nil
 	}
 	return respondRaw(c, jsonType, wire.Encode(answer))
 }

@@ -68,6 +68,7 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
 	}
+	s.warnOfInside(r, traits)
 	if r.idempotencyKey != "" && onlyTemplate(wrong) {
 		b.gone, wrong = wrong, nil
 	}
@@ -90,14 +91,14 @@ func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 	}
 	s.solve(r, &body.send.Traits, body.Challenge)
 	traits := body.send.Traits
-	s.warnOfInside(r, traits)
 	result, err := attempt.Send(body.send)
 	if err != nil {
 		return s.keep(r, attempt, nil, s.notSent(r, traits, err))
 	}
 	s.noteSent(r, &result)
+	rep := s.reportSend(r, traits, &result.Decision)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.Mailbox.String(), result.ExpiresIn}
-	return s.keep(r, attempt, reported{answer, s.reportSend(r, traits, &result.Decision)}, nil)
+	return s.keep(r, attempt, reported{answer, rep}, nil)
 }
 
 // notSent maps an error of package delivery to its answer.
@@ -111,17 +112,24 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		r.Relay, r.Reply = said.Relay, said.Reply
 	}
 	r.What = ledger.Of(err)
-	if d := &e.Result.Decision; r.What == ledger.Limited && d.Challenge && r.Door == ledger.HTTP {
-		return s.challenged(r, traits, d)
-	} else if r.What == ledger.Limited {
-		return denied(s.reportSend(r, traits, d))
+	var rep *report.Report
+	if r.What == ledger.Limited || r.What.Charged {
+		rep = s.reportSend(r, traits, &e.Result.Decision)
+	}
+	switch {
+	case r.What == ledger.Limited && e.Result.Decision.Challenge && r.Door == ledger.HTTP:
+		return s.challenged(r, traits, rep)
+	case r.What == ledger.Limited:
+		return denied(rep)
 	}
 	p := &problem{kind: kinds[r.What.Problem], detail: r.What.Detail, retryAfter: cmp.Or(e.RetryAfter, r.What.Retry), smtp: e.Reply, rule: e.Rule, cause: e.Err}
 	if e.Suppression.Reason != "" {
 		p.suppression, r.Reason = suppressedBy(e.Suppression), string(e.Suppression.Reason)
 	}
-	if r.Report.Rule = e.Rule; r.What.Charged {
-		p.id, p.report = e.Result.ID, s.reportSend(r, traits, &e.Result.Decision)
+	if r.What.Charged {
+		p.id, p.report = e.Result.ID, rep
+	} else {
+		r.Report.Rule = e.Rule
 	}
 	if errors.Is(err, delivery.ErrQueue) {
 		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."

@@ -55,7 +55,7 @@ func Parse(text string, identity Identity) (Address, error) {
 	}
 	a := Address{wire: wire, key: wire}
 	if identity.providers != nil {
-		a.key = identity.key(local, domain)
+		a.key = identity.mailbox(local, domain)
 	}
 	if identity.logs != nil {
 		a.hash = identity.logs.Of(a.key)

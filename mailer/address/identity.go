@@ -59,8 +59,8 @@ func NewIdentity(fold bool) (Identity, error) {
 	return id, nil
 }
 
-// key returns the folded form of local@domain.
-func (id Identity) key(local, domain string) string {
+// mailbox returns the folded form of local@domain.
+func (id Identity) mailbox(local, domain string) string {
 	row := id.providers[domain]
 	if row == nil {
 		row = &unlisted
