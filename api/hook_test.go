@@ -95,6 +95,22 @@ func TestHook_NotGenuine_NoDecision(t *testing.T) {
 	}
 }
 
+// Each trait that a rule can count by is known of a hook's email: the second one is refused in the words of its limit.
+func TestHook_EachTrait_RefusesTheSecond(t *testing.T) {
+	t.Parallel()
+	for _, by := range rules.Bys() {
+		t.Run(string(by), func(t *testing.T) {
+			r := newRig(t, setup{options: hooksOn(t), policy: "day=100/24h", rules: also("extra", by, "hour=1/1h")})
+			if got := r.logto(signIn); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.text)
+			}
+			if got := r.logto(signIn); got.status != 429 || !strings.HasPrefix(got.text, "The hour limit of "+by.Whose()+" is reached.") {
+				t.Errorf("readCall leaves it out: %d %s", got.status, got.text)
+			}
+		})
+	}
+}
+
 func TestHook_Off_NotFound(t *testing.T) {
 	r := newRig(t, setup{})
 	if got := r.supabase("signup"); got.status != 404 {

@@ -395,21 +395,33 @@ func TestClient_NeverReads_Closed(t *testing.T) {
 	}
 }
 
-// Each rule counts an email of this door by its mailbox, its key and the template "smtp". There is no visitor.
+// Each rule counts an email of this door by its mailbox, its key and the template "smtp". There is no visitor, and no purpose.
 func TestRules_EachTrait_CountsOrNot(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
+	tests := []struct {
 		by     rules.By
 		second string
 		reply  string
 	}{
+		{rules.ByMailbox, "b@another.example", "250"},
+		{rules.ByPurpose, bob, "250"},
 		{rules.ByAPIKey, "b@another.example", "550 5.7.1 limit \"few\" of this caller reached"},
 		{rules.ByTemplate, "b@another.example", "550 5.7.1 limit \"few\" of this template reached"},
 		{rules.ByAll, "b@another.example", "550 5.7.1 limit \"few\" of "},
 		{rules.ByDomain, bob, "550 5.7.1 limit \"few\" of this mailbox's domain reached"},
 		{rules.ByDomain, "b@another.example", "250"},
 		{rules.ByClientIP, bob, "250"},
-	} {
+	}
+	tested := map[rules.By]bool{}
+	for _, tt := range tests {
+		tested[tt.by] = true
+	}
+	for _, by := range rules.Bys() {
+		if !tested[by] {
+			t.Errorf("say here whether an email of this door has the trait %s", by)
+		}
+	}
+	for _, tt := range tests {
 		t.Run(string(tt.by)+" "+tt.second, func(t *testing.T) {
 			t.Parallel()
 			r := start(t, setup{more: func(counted func(throttle.Algorithm) *throttle.Limiter) []rules.Rule {

@@ -20,17 +20,27 @@ import (
 func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	stdout, log, status := &output{}, &output{}, make(chan int, 1)
-	go func() { status <- Run(ctx, append([]string{"dev"}, args...), environ, stdout, log) }()
+	stdout, log, status, ended := &output{}, &output{}, -1, make(chan struct{})
+	go func() {
+		defer close(ended)
+		status = Run(ctx, append([]string{"dev"}, args...), environ, stdout, log)
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if s := <-status; s != exitOK {
-			t.Errorf("exit status %d: %s", s, log)
+		if <-ended; status != exitOK {
+			t.Errorf("exit status %d: %s", status, log)
 		}
 		log.leaksNothing(t)
 	})
 	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n(?s:.*)discards`)
-	servertest.Eventually(t, "the URL", func() bool { return url.MatchString(stdout.String()) })
+	servertest.Eventually(t, "the URL", func() bool {
+		select {
+		case <-ended:
+			t.Fatal("dev has ended")
+		default:
+		}
+		return url.MatchString(stdout.String())
+	})
 	return newClient(t, url.FindStringSubmatch(stdout.String())[1], ""), stdout
 }
 
