@@ -99,7 +99,7 @@ func (c *conn) flush() {
 	}
 	_ = c.socket.SetWriteDeadline(time.Now().Add(c.times.Write)) // an error means that it is closed, as Write says
 	if _, err := c.Write(c.out); err != nil {
-		c.stop(gone)
+		_ = c.socket.Close() // so that no further reply waits as long
 	}
 	c.out = c.out[:0]
 }

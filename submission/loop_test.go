@@ -257,3 +257,23 @@ func TestSTARTTLS_LaterThanAWrite_Served(t *testing.T) {
 	c.Conn, c.in = encrypted, bufio.NewReader(encrypted)
 	c.says("EHLO client.example", "250")
 }
+
+// A client that reads nothing is waited for once, not again for the reply that ends the connection.
+func TestClient_NeverReads_WaitedForOnce(t *testing.T) {
+	t.Parallel()
+	const write = 4 * time.Second
+	r := start(t, setup{hurry: func(t *submission.Times) { t.Write = write }})
+	c := r.signedIn()
+	began := time.Now()
+	for range 1 << 20 {
+		must.OK(t, c.SetWriteDeadline(time.Now().Add(write/4)))
+		if _, err := c.Write([]byte(strings.Repeat("NOOP\r\n", 600))); err != nil { // it is waited for
+			began = time.Now()
+			break
+		}
+	}
+	servertest.Eventually(t, "the connection has ended", func() bool { return r.Connections() == 0 })
+	if took := time.Since(began); took > write+write/2 {
+		t.Errorf("it took %v", took)
+	}
+}
