@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 	b.keys = idempotency.New(keyed.Local(b.store.Table("requests")), lease)
 	codes := must.Get(verify.New(verify.Options{Store: keyed.Local(b.store.Table("codes")), Secret: bytes.Repeat([]byte("s"), 32),
 		Guesses: local.New(b.store.Table("guesses"), must.Get(throttle.ParsePolicy("day=9/24h"))(t))}))(t)
-	b.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: b.store.Table("suppressions"), Now: b.now.Load}))(t)
+	b.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: b.store.Table("suppressions"), Events: b.store.Table("events"), Now: b.now.Load}))(t)
 	t.Cleanup(b.suppressions.Close)
 	b.passes = local.New(b.store.Table("passes"), must.Get(throttle.ParsePolicy("day=1/24h"))(t))
 	b.Service = New(Options{

@@ -116,7 +116,7 @@ func start(t testing.TB, with setup) *rig {
 		all = append(all, with.more(func(a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table("more"), a) })...)
 	}
 	set := must.Get(rules.New(rules.Options{}, all...))(t)
-	r.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("suppressions"), Now: now}))(t)
+	r.suppressions = must.Get(suppression.Open(t.Context(), suppression.Options{Table: store.Table("suppressions"), Events: store.Table("events"), Now: now}))(t)
 	t.Cleanup(r.suppressions.Close)
 	proofs := must.Get(proof.New(nil, bytes.Repeat([]byte("s"), 32)))(t)
 	service := delivery.New(delivery.Options{

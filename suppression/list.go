@@ -21,7 +21,7 @@ type Options struct {
 	// Table has the list on one machine. Beside Redis it has this node's copy, by which it decides when it
 	// starts in an outage; it may be nil there, and then such a node decides nothing.
 	Table *cache.Table
-	// Events has the events that were applied, on one machine.
+	// Events has the events that were applied, on one machine, and is needed there.
 	Events *cache.Table
 	// Redis has the list that several nodes share, under Prefix. Nil on one machine.
 	Redis  redis.UniversalClient
@@ -56,9 +56,14 @@ const (
 	sweepInterval = time.Hour
 )
 
+var errHalfMade = errors.New("a suppression list needs Redis, or Table and Events")
+
 // Open reads the list, and begins to follow the changes of other nodes. If Redis is away it starts with
 // the copy.
 func Open(ctx context.Context, o Options) (*List, error) {
+	if o.Redis == nil && (o.Table == nil || o.Events == nil) {
+		return nil, errHalfMade
+	}
 	l := &List{o: o, key: o.Prefix + ":{suppressions}", seed: maphash.MakeSeed()}
 	l.current.Store(newIndex())
 	for i := range l.changing {
@@ -235,33 +240,50 @@ func (l *List) change(ctx context.Context, event Event, e Entry) (changed bool, 
 	return changed, nil
 }
 
-// changeHere changes the list on one machine, and the index once that is durable.
+// changeHere changes the list on one machine, to the end also if its caller goes.
 func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bool, err error) {
-	name := field(e.Address, e.Reason)
-	changing := l.changing[maphash.String(l.seed, name)%uint64(len(l.changing))]
+	changing := l.changing[maphash.String(l.seed, field(e.Address, e.Reason))%uint64(len(l.changing))]
 	select {
 	case changing <- struct{}{}:
-		defer func() { <-changing }()
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
+	done := make(chan struct{})
+	var did bool
+	var failed error
+	go func() {
+		defer close(done)
+		defer func() { <-changing }()
+		did, failed = l.keep(context.WithoutCancel(ctx), event, e)
+	}()
+	select {
+	case <-done:
+		return did, failed
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// keep changes the table, and the index once that is durable.
+func (l *List) keep(ctx context.Context, event Event, e Entry) (changed bool, err error) {
 	// note returns whether the event was known, once that is durable.
 	note := func(ctx context.Context, value []byte) (known bool, err error) {
 		if event.Name == "" {
 			return false, nil
 		}
-		return known, l.o.Events.Update(ctx, event.Name, func(old []byte, now int64) ([]byte, int64) {
+		err = l.o.Events.Update(ctx, event.Name, func(old []byte, now int64) ([]byte, int64) {
 			if known = old != nil; known {
 				value = old
 			}
 			return value, now + event.Life
 		})
+		return known, err
 	}
 	if known, err := note(ctx, nil); err != nil || known {
 		return false, err
 	}
 	batched, durable := cache.Batch(ctx) // of which the event is not kept without the entry
-	err = l.o.Table.Update(batched, name, func([]byte, int64) ([]byte, int64) {
+	err = l.o.Table.Update(batched, field(e.Address, e.Reason), func([]byte, int64) ([]byte, int64) {
 		if e.Until == ended {
 			return nil, 0
 		}
@@ -270,19 +292,11 @@ func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bo
 	if err == nil {
 		_, err = note(batched, []byte{1})
 	}
-	if err = errors.Join(err, durable(ctx)); err != nil && ctx.Err() != nil { // it may be kept
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		value, lost := l.o.Table.Get(ctx, name)
-		kept, damaged := parse(name, string(value))
-		if e = kept; lost != nil || damaged != nil {
-			return false, err
-		}
-	} else if err != nil {
+	if err = errors.Join(err, durable(ctx)); err != nil {
 		return false, err
 	}
 	l.apply(e, 0)
-	return err == nil, err
+	return true, nil
 }
 
 func (l *List) apply(e Entry, position int64) {
