@@ -39,6 +39,16 @@ func same(t testing.TB, got []string, want ...string) {
 	}
 }
 
+// The purpose of a send that is refused for it may hold anything, so it is kept nowhere.
+func TestRequests_InvalidPurpose_IsNotKept(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, purpose := range []string{"alice@example.com", "your code is 123456", "Sign-up"} {
+		r.do("POST", "/send-code", appKey, `{"email":"bob@example.com","purpose":`+quote(purpose)+`}`).isInvalid(t, "purpose:invalid")
+	}
+	r.do("POST", "/send-code", appKey, `{"email":"bob@example.com","purpose":"sign-up","template":"none"}`).is(t, 422, "invalid")
+	same(t, r.kept("email=bob@example.com", "purpose"), "invalid sign-up", "invalid <nil>", "invalid <nil>", "invalid <nil>")
+}
+
 // Why did Alice not get her code: typing her address finds everything that the node did about her.
 func TestRequests_Address_FindsWhatCameOfEach(t *testing.T) {
 	r := newRig(t, setup{actions: twoActions, options: func(*apitest.Options) {}})

@@ -67,23 +67,26 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 	}
 }
 
+// guess sends wrong passwords, and returns how many the door has compared.
+func guess(t testing.TB, at string, tries int) (guesses int) {
+	t.Helper()
+	c := must.Get(textproto.Dial("tcp", at))(t)
+	defer c.Close()
+	must.Get(c.Cmd("%s", "EHLO client.example"+strings.Repeat("\r\nAUTH PLAIN AGFwcAB3cm9uZw==", tries)))(t) // app, wrong
+	for {
+		line, err := c.ReadLine()
+		if err != nil {
+			return guesses
+		}
+		if strings.HasPrefix(line, "535") {
+			guesses++
+		}
+	}
+}
+
 // Wrong passwords and wrong keys of one address are counted together, and no right one is refused for them.
 func TestServe_SMTPDoor_WrongKeysAreCountedWithHTTP(t *testing.T) {
 	t.Parallel()
-	guess := func(at string, tries int) (guesses int) {
-		c := must.Get(textproto.Dial("tcp", at))(t)
-		defer c.Close()
-		must.Get(c.Cmd("%s", "EHLO client.example"+strings.Repeat("\r\nAUTH PLAIN AGFwcAB3cm9uZw==", tries)))(t) // app, wrong
-		for {
-			line, err := c.ReadLine()
-			if err != nil {
-				return guesses
-			}
-			if strings.HasPrefix(line, "535") {
-				guesses++
-			}
-		}
-	}
 	for name, tt := range map[string]struct {
 		guesses []int // of each connection
 		http    int
@@ -102,7 +105,7 @@ func TestServe_SMTPDoor_WrongKeysAreCountedWithHTTP(t *testing.T) {
 				}
 			}
 			for i, want := range tt.guesses {
-				if got := guess(at, 5); got != want {
+				if got := guess(t, at, 5); got != want {
 					t.Errorf("connection %d could guess %d times, want %d", i, got, want)
 				}
 			}
@@ -111,6 +114,24 @@ func TestServe_SMTPDoor_WrongKeysAreCountedWithHTTP(t *testing.T) {
 			newClient(t, p.URL, apiKey).must(t, "GET", "/mailboxes/bob@example.com", "", 200)
 		})
 	}
+}
+
+// Where lookups have no limit, wrong keys still have one, at both doors.
+func TestServe_LookupsWithoutLimit_WrongKeysHaveOne(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t)
+	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_LOOKUP_RATE=0"))
+	at, wrong := p.awaitLine(t, "serving", "smtp_address"), newClient(t, p.URL, "wrong")
+	tries := 0
+	for must.Get(wrong.ask("GET", "/mailboxes/alice@example.com", "", nil))(t).Status == 401 {
+		if tries++; tries > 2000 {
+			t.Fatal("wrong keys have no limit")
+		}
+	}
+	if got := guess(t, at, 5); got > 2 { // a fiftieth of a second lets one more through
+		t.Errorf("a connection could guess %d times", got)
+	}
+	must.OK(t, submit(at))
 }
 
 // A certificate that is replaced is shown after SIGHUP, and one that cannot be read changes nothing.
