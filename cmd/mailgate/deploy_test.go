@@ -146,7 +146,7 @@ func TestRunbook_Commands_Work(t *testing.T) {
 // Each alert uses metrics and outcomes that exist, and is in the runbook, which has no other.
 func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 	t.Parallel()
-	alerts, metrics := readFile(t, deployed+"chart/alerts.yaml"), readFile(t, "../../docs/metrics.md")
+	alerts, metrics := readFile(t, deployed+"chart/alerts.yaml"), readFile(t, "../../docs/metrics.md")+readFile(t, "../../docs/problems.md")
 	var file any
 	if err := yaml.Unmarshal([]byte(alerts), &file); err != nil {
 		t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 )
 
-// Each row has a word that docs/metrics.md or docs/events.md explains, a problem that docs/problems.md does, and for
+// Each row has a word that docs/problems.md explains, a problem that it explains, and for
 // an email that was not accepted an answer at both doors.
 func TestTable_EachRow_IsExplained(t *testing.T) {
 	read := func(name string) string { return string(must.Get(os.ReadFile("../../docs/" + name))(t)) }
-	problems, metrics := read("problems.md"), read("metrics.md")
+	problems := read("problems.md")
 	words := map[string]*What{}
 	for _, what := range Table {
 		if what.counted == sends {
@@ -20,8 +20,8 @@ func TestTable_EachRow_IsExplained(t *testing.T) {
 				t.Errorf("%q is the word of two outcomes of a send", what.Word)
 			}
 			words[what.Word] = what
-			if !strings.Contains(metrics, "`"+what.Word+"`") {
-				t.Errorf("docs/metrics.md lacks %q", what.Word)
+			if !strings.Contains(problems, "`"+what.Word+"`") {
+				t.Errorf("docs/problems.md lacks %q", what.Word)
 			}
 		}
 		if what.Problem != "" && !strings.Contains(problems, "\n## "+what.Problem+"\n") {
