@@ -47,11 +47,11 @@ type notMeWords [3]string
 var (
 	notMeAsks = [2]notMeWords{
 		{"Didn't ask for this email?", "Someone entered your address. If it wasn't you, you can stop these emails for 7 days.", "It wasn't me: stop these emails"},
-		{"这封邮件不是您要求的吗?", "有人输入了您的邮箱地址。如果不是您本人,您可以在 7 天内停止接收这类邮件。", "不是我:停止这类邮件"},
+		{"这封邮件不是您要求的吗？", "有人输入了您的邮箱地址。如果不是您本人，您可以在 7 天内停止接收这类邮件。", "不是我：停止这类邮件"},
 	}
 	notMeStopped = [2]notMeWords{
 		{"These emails are stopped", "Your address gets none of them for 7 days. If you want to sign in or sign up before that, undo this first.", "Undo"},
-		{"已停止发送", "您的邮箱在 7 天内不会再收到这类邮件。如果您在此之前想要登录或注册,请先撤销。", "撤销"},
+		{"已停止发送", "您的邮箱在 7 天内不会再收到这类邮件。如果您在此之前想要登录或注册，请先撤销。", "撤销"},
 	}
 	notMeUndone = [2]notMeWords{
 		{"Undone", "Your address gets these emails again.", "Stop these emails"},

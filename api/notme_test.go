@@ -34,7 +34,7 @@ func TestNotMe_Link_StopsAndUndoes(t *testing.T) {
 	chinese := http.Header{"Accept-Language": {"zh-CN,zh;q=0.9"}}
 	for range 2 {
 		r.do("GET", path, "", "").contains(t, "It wasn&#39;t me: stop these emails", `<html lang="en">`)
-		r.request("GET", path, chinese, "").contains(t, "不是我", `<html lang="zh">`)
+		r.request("GET", path, chinese, "").contains(t, "不是我：停止这类邮件", `<html lang="zh">`)
 	}
 	link("alice@example.com", "")
 	for range 2 {

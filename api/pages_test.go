@@ -224,6 +224,17 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 }
 
 // A browser that asks for / lands on the documentation; a program gets the usual 404.
+// A version can be any text of who builds the program.
+func TestPages_VersionWithMarkup_IsEscaped(t *testing.T) {
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Version = `<script>"1"</script>` }})
+	r.request("GET", "/docs", nil, "").contains(t, "<em>&lt;script&gt;")
+	for _, path := range []string{"/docs", "/admin"} {
+		if strings.Contains(r.request("GET", path, nil, "").text, `<script>"`) {
+			t.Errorf("%s does not escape the version", path)
+		}
+	}
+}
+
 func TestStart_Root_SendsBrowsersToTheDocs(t *testing.T) {
 	r := newRig(t, setup{})
 	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

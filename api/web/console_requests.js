@@ -134,9 +134,12 @@ function showNote(text) {
 
 const seconds = (ms) => (ms > 0 ? `wait ${clock(ms)}` : "");
 
+// inWords writes the milliseconds of the logged limits as clocks.
+const inWords = (said) => said?.replace(/(\d+) ms\b/g, (_, ms) => clock(Number(ms)));
+
 function row(one) {
   const refused = one.outcome !== "sent" && one.rule !== undefined; // else it is what the next one waits for
-  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.source, one.said].filter(Boolean).join(" · ");
+  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.source, inWords(one.said)].filter(Boolean).join(" · ");
   const line = tableRow([moment(Date.parse(one.at)), one.outcome, "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? ""],
     ["", "", "", "", "", "code-text"]);
   if (one.mailbox) {

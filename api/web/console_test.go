@@ -289,6 +289,10 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	s.sendCode("alice@example.com") // shows by itself
 	v.reads("requests", "quota-exceeded")
 	v.isTrue(`/mailbox: minute · wait [01]:\d\d/.test(document.getElementById("requests").textContent)`)
+	v.is(`/\d ms/.test(document.getElementById("requests").textContent)`, "false")
+	v.size(390, 844)
+	v.isTrue(`[...document.querySelectorAll("#requests tr")].every((line) => line.children[4].getBoundingClientRect().right <= innerWidth)`)
+	v.size(1280, 800)
 	v.enters("find-whose", "Bob+x@example.com")
 	v.reads("requests", "shop · http · 203.0.113.7")
 	v.enters("find-outcome", "sent")

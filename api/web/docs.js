@@ -108,11 +108,11 @@ async function copy(form, button) {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
-// find shows the routes that have all words of the search in their description or their fields.
+// find shows the routes that have all words of the search in their description, their fields or their statuses, from the first on.
 function find(text) {
   const words = text.toLowerCase().split(/\s+/);
   for (const article of document.querySelectorAll("article")) {
-    const said = [...article.querySelectorAll(":scope > div:first-child, dt")].map((part) => part.textContent).join(" ").toLowerCase();
+    const said = [...article.querySelectorAll(":scope > div:first-child, dt, .status")].map((part) => part.textContent).join(" ").toLowerCase();
     article.hidden = !words.every((word) => said.includes(word));
     document.querySelector(`.routes a[href="#${article.id}"]`).parentElement.hidden = article.hidden;
   }
@@ -120,6 +120,9 @@ function find(text) {
     group.hidden = !group.querySelector("article:not([hidden]), li:not([hidden])");
   }
   document.getElementById("unmatched").hidden = document.querySelector("article:not([hidden])") !== null;
+  if (text !== "") {
+    scrollTo({ top: 0, behavior: "instant" });
+  }
 }
 
 const search = document.getElementById("search");

@@ -70,8 +70,9 @@ func writeHooks(to *strings.Builder, c *config.Config) {
 		return
 	}
 	to.WriteString("\nHooks:\n")
+	site := strings.TrimSuffix(cmp.Or(c.PublicURL, listenURL(c.Listen)), "/")
 	for _, name := range names {
-		fmt.Fprintf(to, "%-8s  %s/hooks/%s\n", name, strings.TrimSuffix(cmp.Or(c.PublicURL, "http://"+c.Listen), "/"), name)
+		fmt.Fprintf(to, "%-8s  %s/hooks/%s\n", name, site, name)
 	}
 }
 
@@ -164,7 +165,7 @@ func some(word string, s rules.Some) (text string) {
 // notes returns what is valid in the settings and probably not meant.
 func notes(c *config.Config) (all []string) {
 	if c.RedisURL != "" && !c.Standby() && !c.Given("on-store-outage") && c.RedisConfirm == 0 {
-		all = append(all, "data_dir is not set, so while Redis is away sends are refused (on_store_outage: refuse)")
+		all = append(all, "MAILGATE_DATA_DIR is not set, so while Redis is away sends are refused (MAILGATE_ON_STORE_OUTAGE=refuse)")
 	}
 	return all
 }

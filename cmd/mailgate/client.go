@@ -111,7 +111,12 @@ func serverURL(c *config.Config, prefer string) string {
 	if c.URL != "" {
 		return strings.TrimRight(c.URL, "/")
 	}
-	host, port, err := net.SplitHostPort(cmp.Or(prefer, c.Listen))
+	return listenURL(cmp.Or(prefer, c.Listen))
+}
+
+// listenURL returns an address that a server listens on as seen from this machine.
+func listenURL(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
 	if addr, bad := netip.ParseAddr(host); err != nil || host == "" || bad == nil && addr.IsUnspecified() {
 		host = "127.0.0.1"
 	}

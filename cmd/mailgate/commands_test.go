@@ -30,6 +30,16 @@ func configOf(t testing.TB, environ []string, flags ...string) *config.Config {
 	return &line.Config
 }
 
+// Scripts of operators rely on the exit statuses.
+func TestCommands_ExitStatuses_AreAsDocumented(t *testing.T) {
+	t.Parallel()
+	does(t, nil, 0, "", "--version")
+	does(t, settingsFor("smtp://127.0.0.1:1?tls=none", inMemory), 0, "", "check-config")
+	does(t, settingsFor("smtp://127.0.0.1:1?tls=none", inMemory), 1, "", "test-email", "alice@example.com")
+	does(t, nil, 2, "", "check-config")
+	does(t, nil, 2, "", "no-such-command")
+}
+
 func TestTestMail_Relay_SaysTheOutcome(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t)
@@ -96,7 +106,7 @@ func TestCheckConfig_EachSource_ShownWithoutSecrets(t *testing.T) {
 		"client-ip override sliding-window minute=1000/60s in parts of 1000 ms; for networks: 1 an office behind one address\n",
 		"abuse denies domains: 1; denies networks: 1\n",
 		"reply sliding-log minute=10/60s,hour=100/1h\n",
-		"note: data_dir is not set",
+		"note: MAILGATE_DATA_DIR is not set",
 		"note: the rule client-ip names API keys that are not set: batch\n",
 	}
 	for _, setting := range configOf(t, nil).Settings() {

@@ -136,6 +136,8 @@ func TestCheckConfig_Hooks_WithTheirURLs(t *testing.T) {
 	if strings.Contains(out, hookSecret) || strings.Contains(out, "of-the-connector") || !strings.Contains(out, "v1,whsec_***") {
 		t.Error(out)
 	}
+	everywhere := append(settingsFor(relay.URL(), inMemory, "MAILGATE_LISTEN=:8080"), hooksOn...)
+	does(t, everywhere, exitOK, "  http://127.0.0.1:8080/hooks/logto\n", "check-config")
 	if out := does(t, settingsFor(relay.URL(), inMemory), exitOK, "hook_supabase", "check-config"); strings.Contains(out, "Hooks:") {
 		t.Error(out)
 	}
@@ -149,6 +151,10 @@ func TestDev_Hooks_ArePrintedAndShown(t *testing.T) {
 		if err != nil || r.Status != want {
 			t.Errorf("%v, %d %s", err, r.Status, r.Raw)
 		}
+	}
+	off, err := page.ask("POST", "/hooks/mailgun", "a=b", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}})
+	if err != nil || off.Status != 404 {
+		t.Errorf("a form to a hook that is off: %v, %d %s", err, off.Status, off.Raw)
 	}
 	if list := page.must(t, "GET", "/demo/mails?after=0", "", 200).Raw; !strings.Contains(list, "123456 – Sign in") {
 		t.Errorf("the inbox: %s", list)

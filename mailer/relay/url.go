@@ -59,6 +59,9 @@ const (
 // file. Files are read now. Anything else in the query is refused. No error repeats any part
 // of the text, since any part may be the secret.
 func ParseURL(text string) (r URL, err error) {
+	if !strings.Contains(text, "://") {
+		return r, errNoScheme
+	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return r, errors.New("it is not a URL; user and password must be percent-encoded")
@@ -91,9 +94,11 @@ func ParseURL(text string) (r URL, err error) {
 	return r, r.setLogin(u.User, query.Get("oauth"))
 }
 
+var errNoScheme = errors.New("write it as smtps://user:password@host or smtp://host:port")
+
 func checkShape(u *url.URL, query url.Values) error {
 	if u.Opaque != "" || u.Hostname() == "" {
-		return errors.New("write it as smtps://user:password@host or smtp://host:port")
+		return errNoScheme
 	}
 	rest := strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
 	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && rest != "" || ip.Zone() != "" {

@@ -31,16 +31,16 @@ func (c *Config) AfterApply() error {
 		return err
 	}
 	return c.firstWrong([]rule{
-		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
-		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set " + envName("data-dir") + ", or on_store_outage to refuse"},
-		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},
+		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside MAILGATE_REDIS_CONFIRM, as a node alone has no replicas to confirm a send; set refuse, or MAILGATE_REDIS_CONFIRM to 0"},
+		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set MAILGATE_DATA_DIR, or MAILGATE_ON_STORE_OUTAGE to refuse"},
+		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than MAILGATE_LISTEN"},
 		{c.SMTPRate > 0 && c.SMTPRate < relay.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
-		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without smtp_rate; set that too, or leave this out"},
+		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without MAILGATE_SMTP_RATE; set that too, or leave this out"},
 		{c.delivers() && c.APIKeys.trial, "api-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.AdminKeys.trial, "admin-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.Secret.published(), "secret", "is a secret " + ofTrial},
-		{c.APIKeys.Shares(c.AdminKeys.Keys), "admin-keys", "has a secret that is in api_keys too, which would make every back end an operator; make another: openssl rand -hex 16"},
-		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than shutdown_grace, which includes it"},
+		{c.APIKeys.Shares(c.AdminKeys.Keys), "admin-keys", "has a secret that is in MAILGATE_API_KEYS too, which would make every back end an operator; make another: openssl rand -hex 16"},
+		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than MAILGATE_SHUTDOWN_GRACE, which includes it"},
 		{c.CodeLife%time.Millisecond != 0, "code-life", "must be whole milliseconds"},
 		{strings.Contains(c.URL, "@"), "url", "must have no user and password; the key is the first of admin_keys"},
 	})
@@ -51,13 +51,13 @@ func (c *Config) AfterApply() error {
 func (c *Config) Together() error {
 	turnstile := c.TurnstileSecret != ""
 	all := slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules(), []rule{
-		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with turnstile_secret, as pages cannot show the challenge without it"},
-		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with turnstile_secret, to the hosts of the pages that show the challenge: acme.example"},
-		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without turnstile_secret; set that too, or leave this out"},
-		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without turnstile_secret; set that too, or leave this out"},
+		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with MAILGATE_TURNSTILE_SECRET, as pages cannot show the challenge without it"},
+		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with MAILGATE_TURNSTILE_SECRET, to the hosts of the pages that show the challenge: acme.example"},
+		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without MAILGATE_TURNSTILE_SECRET; set that too, or leave this out"},
+		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without MAILGATE_TURNSTILE_SECRET; set that too, or leave this out"},
 	})
 	for _, name := range []string{"redis-prefix", "redis-confirm", "redis-timeout", "on-store-outage"} {
-		all = append(all, rule{c.RedisURL == "" && c.Given(name), name, "has no effect without redis_url; set that too, or leave this out"})
+		all = append(all, rule{c.RedisURL == "" && c.Given(name), name, "has no effect without MAILGATE_REDIS_URL; set that too, or leave this out"})
 	}
 	return c.firstWrong(all)
 }
@@ -69,7 +69,7 @@ func (c *Config) ForServing() error {
 	}
 	err := c.firstWrong([]rule{
 		{!c.Loopback() && c.APIKeys.IsZero(), "api-keys", "must be set to listen on " + c.Listen + "; without keys, mailgate serves on loopback only"},
-		{c.APIKeys.IsZero() && len(c.TrustedProxies) > 0, "api-keys", "must be set beside " + envName("trusted-proxies") + "; without keys, mailgate serves this machine only"},
+		{c.APIKeys.IsZero() && len(c.TrustedProxies) > 0, "api-keys", "must be set beside MAILGATE_TRUSTED_PROXIES; without keys, mailgate serves this machine only"},
 	})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *Config) ForServing() error {
 		return err
 	}
 	return c.firstWrong([]rule{
-		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all nodes; make one: openssl rand -hex 16"},
+		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with MAILGATE_REDIS_URL, to the same for all nodes; make one: openssl rand -hex 16"},
 	})
 }
 

@@ -74,11 +74,11 @@ func (c *Config) Former() (all [][]byte) {
 func (c *Config) hookRules() []rule {
 	supabase, logto := len(c.HookSupabase) > 0, c.HookLogto != ""
 	all := []rule{
-		{supabase && c.HookSupabaseURL == "", "hook-supabase-url", "must be set with hook_supabase, to the address of Supabase Auth: https://PROJECT.supabase.co/auth/v1"},
-		{!supabase && c.HookSupabaseURL != "", "hook-supabase-url", "has no effect without hook_supabase; set that too, or leave this out"},
+		{supabase && c.HookSupabaseURL == "", "hook-supabase-url", "must be set with MAILGATE_HOOK_SUPABASE, to the address of Supabase Auth: https://PROJECT.supabase.co/auth/v1"},
+		{!supabase && c.HookSupabaseURL != "", "hook-supabase-url", "has no effect without MAILGATE_HOOK_SUPABASE; set that too, or leave this out"},
 		{strings.ContainsFunc(c.HookSupabaseURL, hooks.NotOfURL) || strings.HasSuffix(strings.TrimSuffix(c.HookSupabaseURL, "/"), "/verify"), "hook-supabase-url",
 			"must be the address of Supabase Auth, such as https://PROJECT.supabase.co/auth/v1: /verify is added, and blanks and quotes are percent-encoded"},
-		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without hook_logto; set that too, or leave this out"},
+		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without MAILGATE_HOOK_LOGTO; set that too, or leave this out"},
 	}
 	reporters, wrong := c.reporters()
 	all = append(all, wrong...)
@@ -95,10 +95,10 @@ func (c *Config) hookRules() []rule {
 func (c *Config) eventRules() []rule {
 	on := c.EventsURL != ""
 	return []rule{
-		{on && len(c.EventsSecret) == 0, "events-secret", `must be set with events_url; make one: echo "whsec_$(openssl rand -base64 32)"`},
-		{!on && len(c.EventsSecret) > 0, "events-url", "must be set with events_secret, to where the events are posted"},
+		{on && len(c.EventsSecret) == 0, "events-secret", `must be set with MAILGATE_EVENTS_URL; make one: echo "whsec_$(openssl rand -base64 32)"`},
+		{!on && len(c.EventsSecret) > 0, "events-url", "must be set with MAILGATE_EVENTS_SECRET, to where the events are posted"},
 		{on && !private(c.EventsURL), "events-url", "must begin with https:// unless it is on this machine, as events have addresses"},
-		{on && (c.DataDir == Memory || c.RedisURL != "" && !c.hasDataDir()), "events-url", "needs a directory for the journal of events; set " + envName("data-dir")},
+		{on && (c.DataDir == Memory || c.RedisURL != "" && !c.hasDataDir()), "events-url", "needs a directory for the journal of events; set MAILGATE_DATA_DIR"},
 	}
 }
 

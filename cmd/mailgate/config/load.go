@@ -220,12 +220,17 @@ func (s settings) readSecrets(names map[string]bool) error {
 	return nil
 }
 
+var variable = regexp.MustCompile(prefix + `[A-Z_]+`)
+
 // Complain returns an Error that names a setting as it was given, or else as it can be.
 func (c *Config) Complain(name, problem string) error {
 	if where := c.Where(name); where != "" {
 		return &Error{where, problem}
 	}
-	if c.trial {
+	if c.trial { // which has flags alone
+		problem = variable.ReplaceAllStringFunc(problem, func(name string) string {
+			return "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, prefix), "_", "-"))
+		})
 		return &Error{"--" + name, problem}
 	}
 	return &Error{envName(name), problem}

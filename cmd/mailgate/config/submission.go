@@ -99,13 +99,13 @@ func (c *Config) submissionRules() []rule {
 	public := slices.ContainsFunc(c.SubmissionListen, func(d Door) bool { return !d.Private() })
 	implicit := slices.ContainsFunc(c.SubmissionListen, func(d Door) bool { return d.Implicit })
 	all := []rule{
-		{certificate != (c.SubmissionTLSKey != ""), "submission-tls-cert", "and submission_tls_key must be set together"},
+		{certificate != (c.SubmissionTLSKey != ""), "submission-tls-cert", "and MAILGATE_SUBMISSION_TLS_KEY must be set together"},
 		{public && !certificate, "submission-tls-cert", "must be set to listen beyond this machine"},
 		{implicit && !certificate, "submission-tls-cert", "must be set for smtps://"},
 		{public && c.APIKeys.IsZero(), "api-keys", "must be set to listen on " + c.SubmissionListen.String() + "; without keys, mailgate serves on loopback only"},
 	}
 	for _, name := range []string{"submission-tls-cert", "submission-tls-key", "submission-senders", "submission-defer", "submission-max-bytes", "submission-max-connections"} {
-		all = append(all, rule{!on && c.Given(name), name, "has no effect without submission_listen; set that too, or leave this out"})
+		all = append(all, rule{!on && c.Given(name), name, "has no effect without MAILGATE_SUBMISSION_LISTEN; set that too, or leave this out"})
 	}
 	for _, name := range c.SubmissionDefer {
 		all = append(all, rule{!slices.Contains(c.APIKeys.Names(), name), "submission-defer", "names a key that is not in api_keys"})

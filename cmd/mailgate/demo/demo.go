@@ -112,6 +112,10 @@ func guard(next http.Handler) http.Handler {
 			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev answers only on loopback names such as localhost.")
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, "/hooks/") { // of a hook that is off
+			missing(w, r)
+			return
+		}
 		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
