@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/csv"
@@ -115,6 +116,9 @@ func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams
 	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "removed from the list")
 }
 
+// byteOrderMark is what spreadsheets begin a file in UTF-8 with.
+const byteOrderMark = "\ufeff"
+
 // readFile reads the addresses of a CSV file, and counts the rows without one. A file with a mistake has none.
 func (s suppressCommand) readFile() (all []string, leftOut int, err error) {
 	in := os.Stdin
@@ -124,7 +128,11 @@ func (s suppressCommand) readFile() (all []string, leftOut int, err error) {
 		}
 		defer in.Close()
 	}
-	file := csv.NewReader(in)
+	text := bufio.NewReader(in)
+	if mark, _ := text.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = text.Discard(len(mark)) // which Peek has read
+	}
+	file := csv.NewReader(text)
 	file.FieldsPerRecord, file.TrimLeadingSpace = -1, true
 	rows, err := file.ReadAll()
 	if err != nil {
@@ -136,7 +144,6 @@ func (s suppressCommand) readFile() (all []string, leftOut int, err error) {
 		if strings.Contains(strings.Join(head, ""), "\r") {
 			return nil, 0, &config.Error{Problem: "the lines of the file end with CR alone: save it with LF or CRLF"}
 		}
-		head[0] = strings.TrimPrefix(head[0], "\ufeff")
 		named := slices.IndexFunc(head, func(cell string) bool { return strings.EqualFold(strings.TrimSpace(cell), "email") })
 		if column = max(named, 0); named >= 0 || !strings.Contains(head[0], "@") {
 			rows = rows[1:]

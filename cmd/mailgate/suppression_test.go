@@ -143,6 +143,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200) // so that the next one would have to wait
 	for _, text := range []string{
 		table,
+		"\ufeff\"email\",\"reason\"\r\n\"alice@example.com\",\"550 5.1.1 no such, user\"\r\n",
 		"status,reason,email,created\n5.1.1,\"550 5.1.1 no such, user\",alice@example.com,1417855188\n",
 		"ip,Email ,created\n192.0.2.1,alice@example.com,1417855188\n",
 		"address,code,error,created_at\r\nalice@example.com,550,No such mailbox,\"Fri, 20 Nov 2026 12:00:00 UTC\"\r\n",
