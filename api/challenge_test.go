@@ -85,7 +85,7 @@ func TestSend_Challenge_SolvedOnce(t *testing.T) {
 	r.do("GET", "/metrics", opsKey, "").contains(t, `mailgate_sends_total{door="http",limit="hour",outcome="challenged",rule="visitor"} `,
 		`mailgate_challenges_total{kind="altcha",result="solved"} `, `mailgate_challenges_total{kind="altcha",result="unsolved"} 2`)
 	r.do("GET", "/admin/requests?outcome=challenged&limit=1", opsKey, "").contains(t, `"rule":"visitor"`, `"visitor":"203.0.113.7"`)
-	r.do("POST", "/admin/what-if/rules", opsKey, "").is(t, 200, "")
+	r.do("POST", whatIf, opsKey, "").is(t, 200, "")
 }
 
 // Looks at a mailbox wait for no rule whose challenge can be solved, as its countdown.

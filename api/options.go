@@ -56,9 +56,9 @@ type Options struct {
 	Hooks   []hooks.Hook
 	Bounces *bounce.Receiver
 
-	// TryRules reads the rules that a reload would put in force, over records of their own that are empty and go by
+	// TryRules reads the rules that a reload would put in force, with other tiers for mailboxes if there are any, over records of their own that are empty and go by
 	// a clock. The caller calls done.
-	TryRules func(now func() int64) (set *rules.Set, done func(), err error)
+	TryRules func(now func() int64, tiers *throttle.Policy) (set *rules.Set, done func(), err error)
 
 	// Turnstile is a challenge beside the proof of work, for rules that have one. Nil for none.
 	Turnstile *challenge.Turnstile

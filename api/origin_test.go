@@ -37,7 +37,6 @@ var routesWithKeys = []route{
 	{"GET", "/admin/requests/refused", ""},
 	{"GET", "/admin/figures", ""},
 	{"POST", "/admin/what-if", `{"tiers":"hour=1/1h"}`},
-	{"POST", "/admin/what-if/rules", ""},
 	{"POST", "/actions/reply/take", `{"subject":"another-page"}`},
 	{"POST", "/actions/reply/peek", `{"subject":"another-page"}`},
 	{"POST", "/actions/reply/release", `{"subject":"another-page","id":"tWudQhxQ"}`},

@@ -33,8 +33,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/admin/requests", handler(s, s.listRequests, ofAddress(inspections), operator)).Name("admin-requests")
 	app.Get("/admin/requests/refused", handler(s, s.countRefused, operator)).Name("admin-refused")
 	app.Get("/admin/figures", handler(s, s.showFigures, operator)).Name("admin-figures")
-	app.Post("/admin/what-if", handler(s, s.tryTiers, inspections, operator)).Name("admin-what-if")
-	app.Post("/admin/what-if/rules", handler(s, s.tryRules, inspections, operator, optionalBody)).Name("admin-what-if-rules")
+	app.Post("/admin/what-if", handler(s, s.whatIf, inspections, operator, optionalBody)).Name("admin-what-if")
 
 	app.Get("/admin", page(s.showConsole, public)).Name("console")
 	app.Get("/admin/console/:file", page(s.showConsoleFile, public)).Name("console-part")

@@ -3,173 +3,154 @@ package api
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// The bounds of a trial, so that it does not load the server, and of its answer.
 const (
-	mostMailboxes = 100_000
-	trialTime     = 5 * time.Second
-	worstShown    = 5
+	pastDay   = int64(24 * 60 * 60 * 1000)
+	trialTime = 5 * time.Second // so that a trial does not load the server
 )
 
-// whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.
+// whatIfBody asks to try other tiers for mailboxes, those of the rules without any.
 type whatIfBody struct {
-	Tiers *string `json:"tiers" validate:"required"`
-	Email email   `json:"email" validate:"noaddress"`
+	Tiers *string `json:"tiers"`
 
-	policy throttle.Policy
+	policy *throttle.Policy
 }
 
 func (b *whatIfBody) check(_ *Server, _ *request, wrong []fieldProblem) []fieldProblem {
 	if b.Tiers == nil {
 		return wrong
 	}
-	var err error
-	if b.policy, err = throttle.ParsePolicy(*b.Tiers); err != nil {
-		wrong = append(wrong, fieldProblem{"tiers", "invalid", sentence(err.Error())})
+	policy, err := throttle.ParsePolicy(*b.Tiers)
+	if err != nil {
+		return append(wrong, fieldProblem{"tiers", "invalid", sentence(err.Error())})
 	}
+	b.policy = &policy
 	return wrong
 }
 
-// trial is what other tiers would have refused of the sends on record.
+// trial is what other rules would have refused of the sends that were admitted.
 type trial struct {
-	Tiers     string      `json:"tiers"`
-	Mailboxes int         `json:"mailboxes"` // read
-	Sends     int         `json:"sends"`
-	Refused   int         `json:"refused"`
-	Affected  int         `json:"affected"` // mailboxes with a send refused
-	Limits    []triedTier `json:"limits"`
-	Complete  bool        `json:"complete"` // whether all mailboxes were read
-
-	ServerTime string         `json:"server_time"`
-	Today      []tierInForce  `json:"today"`
-	Worst      []triedMailbox `json:"worst"`             // the mailboxes with the most refusals
-	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one of the request
-
-	policy throttle.Policy
+	Since      *string     `json:"since"` // when the first of them was admitted
+	Sends      int         `json:"sends"`
+	Refused    int         `json:"refused"`
+	Challenged int         `json:"challenged"` // asked for a challenge
+	Mailboxes  int         `json:"mailboxes"`  // with a send refused
+	Visitors   int         `json:"visitors"`   // who would have been refused
+	Rules      []triedRule `json:"rules"`
+	Complete   bool        `json:"complete"` // whether there was time for all
+	ServerTime string      `json:"server_time"`
+	counts     map[triedRule]int
 }
 
-type tierInForce struct {
-	Name   string `json:"name"`
-	Limit  int    `json:"limit"`
-	Window int64  `json:"window_ms"`
+type triedRule struct {
+	Rule    string `json:"rule"`
+	Shadow  bool   `json:"shadow"`
+	Refused int    `json:"refused"`
 }
 
-// triedTier is how many sends would have waited longest for one tier.
-type triedTier struct {
-	tierInForce
-	Refused int `json:"refused"`
-}
-
-// triedMailbox is the recorded sends of one mailbox, and those that other tiers would have
-// refused.
-type triedMailbox struct {
-	Email   string         `json:"email"`
-	Sends   []string       `json:"sends"`
-	Refused []triedRefusal `json:"refused"`
-}
-
-type triedRefusal struct {
-	At    string `json:"at"`
-	Limit string `json:"limit"`
-}
-
-// tryTiers handles POST /admin/what-if: it replays the recorded sends under other tiers, one trial
-// at a time.
-func (s *Server) tryTiers(r *request, body *whatIfBody) (any, error) {
+// whatIf handles POST /admin/what-if: it replays the sends of a day under the rules file as it is now, before a reload
+// puts it in force, or with other tiers in it. One trial runs at a time.
+func (s *Server) whatIf(r *request, body *whatIfBody) (any, error) {
 	if !s.trying.TryLock() {
 		return nil, &problem{kind: trialInProgress, retryAfter: soon}
 	}
 	defer s.trying.Unlock()
-	t := newTrial(body.policy)
-	t.ServerTime = wire.Time(s.with.Now())
-	err := t.survey(r.ctx, r.live.Rules.Mailbox(rules.Send{}), body.Email.Key())
-	return t, err
-}
-
-func newTrial(policy throttle.Policy) trial {
-	t := trial{Tiers: policy.String(), Complete: true, Worst: []triedMailbox{}, policy: policy}
-	for _, tier := range policy.Tiers() {
-		t.Limits = append(t.Limits, triedTier{tierInForce{tier.Name, tier.Limit, tier.Window.Milliseconds()}, 0})
-	}
-	return t
-}
-
-// survey replays all mailboxes, and the one to be shown, if there is one.
-func (t *trial) survey(ctx context.Context, mailboxes *throttle.Limiter, shown string) error {
-	today, err := mailboxes.Peek(ctx, "what-if") // as a mailbox without a send sees it
+	var clock atomic.Int64
+	set, done, err := s.with.TryRules(clock.Load, body.policy)
 	if err != nil {
-		return err
+		return nil, invalidFields([]fieldProblem{{"rules", "invalid", "The rules file is invalid: " + err.Error() + "."}})
 	}
-	for _, tier := range today.Tiers {
-		t.Today = append(t.Today, tierInForce{tier.Name, tier.Limit, tier.Window.Milliseconds()})
-	}
-	if shown != "" {
-		h, err := mailboxes.History(ctx, shown)
+	defer done()
+	now := s.with.Now()
+	t := trial{Complete: true, Rules: []triedRule{}, ServerTime: wire.Time(now), counts: map[triedRule]int{}}
+	within, cancel := context.WithTimeout(r.ctx, trialTime)
+	defer cancel()
+	return &t, t.replay(within, set, &clock, s.with.Delivery.Past(now-pastDay))
+}
+
+// replay takes the sends again, each at its own time.
+func (t *trial) replay(ctx context.Context, set *rules.Set, clock *atomic.Int64, all []delivery.PastSend) error {
+	mailboxes, visitors := map[string]bool{}, map[string]bool{}
+	unverified := map[string]map[string][]rules.Charge{} // by mailbox and caller
+	for _, one := range all {
+		if t.Complete = ctx.Err() == nil; !t.Complete {
+			break
+		}
+		clock.Store(max(clock.Load(), one.At))
+		if one.Verified {
+			if err := verifyAgain(ctx, set, unverified[one.Send.Mailbox], one.Send.Caller); err != nil {
+				return err
+			}
+			continue
+		}
+		d, err := set.Take(ctx, one.Send, throttle.NewID())
 		if err != nil {
 			return err
 		}
-		one := tried(shown, h, t.policy.Replay(h))
-		t.Mailbox = &one
-	}
-	within, cancel := context.WithTimeout(ctx, trialTime)
-	defer cancel()
-	err = mailboxes.Each(within, func(mailbox string, h throttle.History) bool {
-		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
-			t.replay(mailbox, h)
+		if t.Sends++; t.Since == nil {
+			since := wire.Time(one.At)
+			t.Since = &since
 		}
-		return t.Complete
-	})
-	if within.Err() != nil && errors.Is(err, within.Err()) {
-		t.Complete = false
-		return nil
-	}
-	return err
-}
-
-// replay adds one mailbox.
-func (t *trial) replay(mailbox string, h throttle.History) {
-	refused := t.policy.Replay(h)
-	for _, v := range refused {
-		for i := range t.Limits {
-			if t.Limits[i].Name == v.Limit {
-				t.Limits[i].Refused++
+		t.count(&d)
+		if text, _ := set.Unverified(d.Charges); text != "" {
+			if unverified[one.Send.Mailbox] == nil {
+				unverified[one.Send.Mailbox] = map[string][]rules.Charge{}
 			}
+			of := unverified[one.Send.Mailbox]
+			of[one.Send.Caller] = append(of[one.Send.Caller], set.Returned(text)...)
+		}
+		if d.Challenge {
+			t.Challenged++
+		} else if !d.Allowed {
+			t.Refused++
+			mailboxes[one.Send.Mailbox] = true
+			visitors[network.Visitor(one.Send.Client)] = true
 		}
 	}
-	t.Mailboxes++
-	t.Sends += len(h)
-	t.Refused += len(refused)
-	if len(refused) > 0 {
-		t.Affected++
-		t.keepWorst(mailbox, h, refused)
+	delete(visitors, "") // unknown
+	t.Mailboxes, t.Visitors = len(mailboxes), len(visitors)
+	for _, rule := range slices.SortedFunc(maps.Keys(t.counts), func(a, b triedRule) int { return strings.Compare(a.Rule, b.Rule) }) {
+		rule.Refused = t.counts[rule]
+		t.Rules = append(t.Rules, rule)
 	}
+	return nil
 }
 
-// keepWorst keeps a mailbox among those with the most refusals.
-func (t *trial) keepWorst(mailbox string, h throttle.History, refused []throttle.Verdict) {
-	if len(t.Worst) == worstShown && len(refused) <= len(t.Worst[worstShown-1].Refused) {
-		return
+// verifyAgain returns what the sends to a mailbox were charged until its code was right: those of a caller, or of all.
+func verifyAgain(ctx context.Context, set *rules.Set, unverified map[string][]rules.Charge, caller string) error {
+	var all []rules.Charge
+	for whose, charges := range unverified {
+		if caller == "" || caller == whose {
+			all = append(all, charges...)
+			delete(unverified, whose)
+		}
 	}
-	t.Worst = append(t.Worst, tried(mailbox, h, refused))
-	slices.SortStableFunc(t.Worst, func(a, b triedMailbox) int { return len(b.Refused) - len(a.Refused) })
-	t.Worst = t.Worst[:min(len(t.Worst), worstShown)]
+	err := set.Verified(ctx, all)
+	_, failure := set.Release(ctx, all)
+	return errors.Join(err, failure)
 }
 
-// tried describes a history and the verdicts that refuse some of its sends.
-func tried(mailbox string, h throttle.History, refused []throttle.Verdict) triedMailbox {
-	one := triedMailbox{Email: mailbox, Sends: []string{}, Refused: []triedRefusal{}}
-	for _, send := range h {
-		one.Sends = append(one.Sends, wire.Time(send.At))
+// count counts what refuses a send, or would if it were no shadow.
+func (t *trial) count(d *rules.Decision) {
+	if d.Denied != "" {
+		t.counts[triedRule{Rule: d.Denied}]++
 	}
-	for _, v := range refused {
-		one.Refused = append(one.Refused, triedRefusal{wire.Time(v.Now), v.Limit})
+	for _, refusal := range d.Refusals {
+		t.counts[triedRule{Rule: refusal.Rule}]++
 	}
-	return one
+	for _, refusal := range d.Shadow {
+		t.counts[triedRule{Rule: refusal.Rule, Shadow: true}]++
+	}
 }

@@ -103,18 +103,3 @@ func ExampleParsePolicy() {
 	// burst=1/90s,hour=3/1h <nil>
 	// tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h
 }
-
-// What a stricter limit would have refused of three mails in an hour.
-func ExamplePolicy_Replay() {
-	history := throttle.History{
-		{ID: throttle.NewID(), At: 0},
-		{ID: throttle.NewID(), At: 20 * 60_000},
-		{ID: throttle.NewID(), At: 45 * 60_000},
-	}
-	policy, _ := throttle.ParsePolicy("half-hour=1/30m")
-	for _, v := range policy.Replay(history) {
-		fmt.Printf("the send after %d min waits %d min for %s\n", v.Now/60_000, v.Wait/60_000, v.Limit)
-	}
-	// Output:
-	// the send after 20 min waits 10 min for half-hour
-}

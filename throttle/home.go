@@ -7,15 +7,11 @@ import (
 )
 
 // Home keeps the states of keys, all of one form, and takes one step at a time on each. A Home on
-// a new kind of store is Do and Each; what a [Limiter] promises beyond them is written once, there.
+// a new kind of store is Do; what a [Limiter] promises beyond it is written once, there.
 type Home interface {
 	// Do takes a step on the state of a key. After an error the step may have been taken, unless
 	// the error is [ErrUnchanged].
 	Do(ctx context.Context, key string, op Op) (Reply, error)
-
-	// Each visits the keys and states that have not expired, in any order, with the time by the
-	// home's clock, until visit returns false. The states must not be modified.
-	Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error
 }
 
 // Step is what an Op does.

@@ -136,23 +136,6 @@ func (l *Limiter) History(ctx context.Context, key string) (History, error) {
 	return policy.History(r.State, r.Now), nil
 }
 
-// Each visits all keys that have a send inside the longest window, in any order, until visit returns
-// false. With a counter it returns errors.ErrUnsupported.
-func (l *Limiter) Each(ctx context.Context, visit func(key string, h History) bool) error {
-	policy, err := l.policy()
-	if err != nil {
-		return err
-	}
-	err = l.Home.Each(ctx, func(key string, state []byte, now int64) bool {
-		h := policy.History(state, now)
-		return len(h) == 0 || visit(key, h)
-	})
-	if err != nil {
-		return Unavailable("visiting all histories", err)
-	}
-	return nil
-}
-
 func (l *Limiter) policy() (Policy, error) {
 	if err := l.check(); err != nil {
 		return Policy{}, err

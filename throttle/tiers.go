@@ -91,23 +91,6 @@ func (p Policy) History(state []byte, now int64) History {
 	return h.within(p.Window(), h.clock(now))
 }
 
-// Replay lets the policy decide about the sends of a history again, at their own times, and
-// returns the verdict on each that it would have refused. What it refuses does not count
-// against later sends.
-//
-// A history holds what was admitted by the policy of its time, so Replay shows what a
-// stricter policy would have refused, and nothing that a milder one would have admitted.
-func (p Policy) Replay(h History) (refused []Verdict) {
-	var state []byte
-	for _, a := range h {
-		next, v := p.Take(state, a)
-		if state = next; !v.Allowed {
-			refused = append(refused, v)
-		}
-	}
-	return refused
-}
-
 // verdict returns the answer to Peek at now.
 func (p Policy) verdict(h History, now int64) Verdict {
 	clock := h.clock(now)

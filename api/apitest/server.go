@@ -126,9 +126,12 @@ func New(with Setup) *Server {
 		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Events: s.Store.Table("bounces"), Now: now})),
-		TryRules: func(now func() int64) (*rules.Set, func(), error) {
+		TryRules: func(now func() int64, tiers *throttle.Policy) (*rules.Set, func(), error) {
 			own := must.Have(cache.Open(cache.Options{Now: now}))
-			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), throttle.DefaultPolicy())})
+			if tiers == nil {
+				tiers = new(throttle.DefaultPolicy())
+			}
+			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), *tiers)})
 			return set, func() { _ = own.Close() }, err
 		},
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },

@@ -17,16 +17,16 @@ const svg = (name, attributes, text = "") => {
 };
 
 // drawLanes fills the list with the lanes of an answer, and returns what shows them so
-// many milliseconds later. The times in refused are marked. Where the mailbox is not open, no lane says when it is.
-export function drawLanes(list, { limits, sends, server_time: serverTime }, { refused, open }) {
+// many milliseconds later. Where the mailbox is not open, no lane says when it is.
+export function drawLanes(list, { limits, sends, server_time: serverTime }, open) {
   const now = Date.parse(serverTime);
   const times = sends.map((send) => Date.parse(send.at));
-  const lanes = limits.map((tier) => lane(tier, times, now, refused, open));
+  const lanes = limits.map((tier) => lane(tier, times, now, open));
   list.replaceChildren(...lanes.map((one) => one.line));
   return (gone) => lanes.forEach((one) => one.show(gone));
 }
 
-function lane(tier, times, now, refused, open) {
+function lane(tier, times, now, open) {
   const [line, state, picture] = emptyLane(`${tier.name} · ${tier.limit} in ${span(tier.window_ms)}`);
   const show = (gone) => {
     const at = Math.max(now + gone, times.at(-1) ?? 0); // a clock set back counts as the newest
@@ -36,18 +36,9 @@ function lane(tier, times, now, refused, open) {
     line.classList.toggle("full", wait > 0);
     state.textContent = !open ? `${inside.length} of ${tier.limit} used` : wait > 0 ? `next in ${clock(wait)}` : `${tier.limit - inside.length} left`;
     picture.setAttribute("aria-label", `${inside.length} of ${tier.limit} emails in the last ${span(tier.window_ms)}`);
-    draw(picture, tier.window_ms, at, inside, blocker, refused);
+    draw(picture, tier.window_ms, at, inside, blocker);
   };
   return { line, show };
-}
-
-// refusalLane is one lane of a mailbox with the emails that other tiers would have refused.
-export function refusalLane(title, { sends, refused }, window, now) {
-  const [line, state, picture] = emptyLane(title);
-  const marked = new Set(refused.map((one) => Date.parse(one.at)));
-  state.textContent = `${refused.length} of ${sends.length} refused`;
-  picture.setAttribute("aria-label", `${refused.length} of ${sends.length} emails would have been refused`);
-  return { line, show: () => draw(picture, window, now, sends.map(Date.parse), undefined, marked) };
 }
 
 function emptyLane(title) {
@@ -63,7 +54,7 @@ function emptyLane(title) {
   return [line, state, picture];
 }
 
-function draw(picture, window, at, times, blocker, refused = new Set()) {
+function draw(picture, window, at, times, blocker) {
   const width = picture.clientWidth;
   if (width === 0) {
     return;
@@ -75,7 +66,7 @@ function draw(picture, window, at, times, blocker, refused = new Set()) {
     all.push(svg("line", { class: "edge", x1: x(blocker), x2: x(blocker), y1: 3, y2: 29 }));
   }
   for (const dot of dots(times, x)) {
-    const name = dot.some((time) => refused.has(time)) ? "send refused" : dot.includes(blocker) ? "send blocks" : "send";
+    const name = dot.includes(blocker) ? "send blocks" : "send";
     all.push(svg("circle", { class: name, cx: x(dot[0]), cy: 16, r: dot.length > 1 ? 9 : 7, "data-emails": dot.length }));
     if (dot.length > 1) {
       all.push(svg("text", { class: "many", x: x(dot[0]), y: 16 }, dot.length));

@@ -65,24 +65,6 @@ at("reset-now").addEventListener("click", () => {
   busy(at("ask-reset"), () => reset(question));
 });
 
-// shownMailbox is the address of the mailbox on the page, if there is one.
-export const shownMailbox = () => (at("found").hidden ? "" : shown?.email ?? "");
-
-// markRefused marks the emails that other tiers would have refused.
-export function markRefused(refused, tiers) {
-  draw(new Set(refused.map((one) => Date.parse(one.at))));
-  at("found-tried").classList.toggle("refused", refused.length > 0);
-  at("found-tried").textContent = `${tiers} would have refused ${refused.length === 0 ? "no email" : count(refused.length, "email")} of this mailbox.`;
-}
-
-// forgetTried removes the marks.
-export function forgetTried() {
-  if (shownMailbox() !== "") {
-    draw();
-    at("found-tried").textContent = "";
-  }
-}
-
 // hideMailbox forgets what was looked up.
 export function hideMailbox() {
   asked++;
@@ -98,7 +80,7 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
-  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "found-tried", "lanes", "sends-title", "sends", "confirm-text"]) {
+  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "lanes", "sends-title", "sends", "confirm-text"]) {
     at(id).replaceChildren();
   }
   at("found").hidden = true;
@@ -173,7 +155,6 @@ function show(body) {
   shown.began = performance.now();
   at("found").hidden = false;
   writeAddress(at("found-title"), body.email);
-  at("found-tried").textContent = "";
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("ask-reset"));
@@ -193,10 +174,10 @@ function whyNone({ denied, suppressions }) {
 }
 
 // draw shows the mailbox as time passes.
-function draw(refused) {
+function draw() {
   const body = shown;
   const none = whyNone(body);
-  const lanes = drawLanes(at("lanes"), body, { refused, open: none === "" });
+  const lanes = drawLanes(at("lanes"), body, none === "");
   const tick = () => {
     const gone = performance.now() - body.began;
     lanes(gone);

@@ -532,32 +532,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try other tiers on recorded sends
-         * @description Replays recorded sends of up to 100,000 mailboxes, for up to five seconds, and changes nothing. Shows what stricter tiers would
-         *     refuse, not what milder ones would admit.
+         * Try other limits on the sends of a day
+         * @description Replays the last 20,000 sends that this node admitted since it started, of a day at most, under the rules file as it is now, as if
+         *     nothing had been sent before, and changes nothing: for before a reload. `tiers` take the place of the mailbox rule's. A send that
+         *     was refused is not among them.
          */
         post: operations["whatIf"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/admin/what-if/rules": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Try the rules file on the sends of a day
-         * @description Replays the last 20,000 sends that this node admitted since it started, of a day at most, under the rules file as it is now, as if
-         *     nothing had been sent before, and changes nothing: for before a reload. A send that was refused is not among them.
-         */
-        post: operations["whatIfRules"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1014,62 +994,9 @@ export interface components {
         };
         WhatIf: {
             /** @description name=limit/window, separated by commas. */
-            tiers: string;
-            /** @description A mailbox to show as well. */
-            email?: string;
-        };
-        TriedMailbox: {
-            email: string;
-            sends: string[];
-            refused: {
-                /** Format: date-time */
-                at: string;
-                limit: string;
-            }[];
+            tiers?: string;
         };
         Trial: {
-            tiers: string;
-            /** Format: int64 */
-            mailboxes: number;
-            /** Format: int64 */
-            sends: number;
-            /**
-             * Format: int64
-             * @description Sends that these tiers would have refused.
-             */
-            refused: number;
-            /**
-             * Format: int64
-             * @description Mailboxes with such a send.
-             */
-            affected: number;
-            /** @description The tiers, each with the refused sends that it would have delayed longest. */
-            limits: {
-                name: string;
-                /** Format: int64 */
-                limit: number;
-                /** Format: int64 */
-                window_ms: number;
-                /** Format: int64 */
-                refused: number;
-            }[];
-            /** @description Whether all mailboxes were read. */
-            complete: boolean;
-            /** Format: date-time */
-            server_time: string;
-            /** @description The tiers in force. */
-            today: {
-                name: string;
-                /** Format: int64 */
-                limit: number;
-                /** Format: int64 */
-                window_ms: number;
-            }[];
-            /** @description The mailboxes with the most refusals. */
-            worst: components["schemas"]["TriedMailbox"][];
-            mailbox?: components["schemas"]["TriedMailbox"];
-        };
-        RulesTrial: {
             /**
              * Format: date-time
              * @description When the first of the sends was admitted.
@@ -2575,7 +2502,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["WhatIf"];
             };
@@ -2588,40 +2515,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Trial"];
-                };
-            };
-            /** @description Another trial is in progress. */
-            409: {
-                headers: {
-                    "Retry-After": components["headers"]["Retry-After"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            422: components["responses"]["Invalid"];
-            429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["Unavailable"];
-            default: components["responses"]["Other"];
-        };
-    };
-    whatIfRules: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The result. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RulesTrial"];
                 };
             };
             /** @description Another trial is in progress. */

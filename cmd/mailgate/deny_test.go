@@ -98,10 +98,10 @@ func TestReload_WrongList_KeepsTheOldOne(t *testing.T) {
 		s.app.must(t, "POST", "/mailboxes/peek", `{"email":"a@other.example"}`, 200)
 	}
 	operator := newClient(t, s.URL, adminKey)
-	operator.must(t, "POST", "/admin/what-if/rules", "", 422)
+	operator.must(t, "POST", "/admin/what-if", "", 422)
 	servertest.Write(t, list, "example.com\n")
 	s.app.must(t, "POST", "/send-code", `{"email":"a@example.com","client_ip":"203.0.113.7"}`, 200)
-	if r := operator.must(t, "POST", "/admin/what-if/rules", "", 200); !strings.Contains(r.Raw, `"sends":1,"refused":1,"challenged":0,"mailboxes":1,"visitors":1,"rules":[{"rule":"disposable",`) {
+	if r := operator.must(t, "POST", "/admin/what-if", "", 200); !strings.Contains(r.Raw, `"sends":1,"refused":1,"challenged":0,"mailboxes":1,"visitors":1,"rules":[{"rule":"disposable",`) {
 		t.Errorf("the trial says %s", r.Raw)
 	}
 	write("other.example\r\n", `"rules_changed":"denial disposable"`)

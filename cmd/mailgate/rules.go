@@ -87,11 +87,16 @@ func (s *store) budget(r rulefile.Rule) (b *rules.Budget, err error) {
 	return b, err
 }
 
-// tryRules reads the rules as a reload would, over records in memory that go by another clock.
-func (p *program) tryRules(now func() int64) (set *rules.Set, done func(), err error) {
+// tryRules reads the rules as a reload would, with other tiers for mailboxes if there are any, over records in memory that go by another clock.
+func (p *program) tryRules(now func() int64, tiers *throttle.Policy) (set *rules.Set, done func(), err error) {
 	file, err := readRules(p.config)
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range file.Rules {
+		if r := &file.Rules[i]; r.Name == rules.MailboxRule && tiers != nil {
+			r.Algorithm = *tiers
+		}
 	}
 	own, err := cache.Open(cache.Options{Now: now})
 	if err != nil {

@@ -113,12 +113,6 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
 }
 
-// Each implements throttle.Home. It visits the records of Redis only, as this node has only a
-// part of them.
-func (h *home) Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error {
-	return h.shared.Home.Each(ctx, visit)
-}
-
 // apply sends admissions to Redis, and then releases, each by the algorithm that admitted it: another's windows may be
 // shorter. A counter's release is forgotten before it is sent, as it must not be sent twice.
 func (h *home) apply(ctx context.Context, key string, some []operation) error {

@@ -54,7 +54,3 @@ func (h home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Repl
 	})
 	return r, err
 }
-
-func (h home) Each(ctx context.Context, visit func(key string, state []byte, now int64) bool) error {
-	return h.table.Each(ctx, func(key string, state []byte) bool { return visit(key, state, h.table.Now()) })
-}

@@ -6,6 +6,7 @@
 package throttletest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,6 @@ func Local(t testing.TB, dir string) Open {
 func Run(t *testing.T, open Open, steps int) {
 	t.Run("the newest are kept", func(t *testing.T) { newestAreKept(t, open) })
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
-	t.Run("each", func(t *testing.T) { each(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
 	t.Run("looks", func(t *testing.T) { looks(t, open) })
 	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
@@ -114,64 +114,39 @@ func keysAreApart(t *testing.T, open Open) {
 	}
 }
 
-// each counts the keys of its own by the number of their sends, as there may be others.
-func each(t *testing.T, open Open) {
-	k := newKey(t, open, Policy(t, "hour=1000/1h"))
-	type sent struct {
-		key   string
-		sends int
-	}
-	own := map[throttle.ID]sent{} // by the first id of each key
-	for i := range 60 {
-		k.name = newName()
-		sends := i % 4
-		for j := range sends {
-			k.add(1) // sends of one millisecond come in any order
-			id := throttle.NewID()
-			if k.take(id); j == 0 {
-				own[id] = sent{k.name, sends}
-			}
-		}
-	}
-	k.name = newName()
-	id := throttle.NewID()
-	k.release(throttle.Admission{ID: id, At: k.take(id).At}) // a key without sends is not visited
-	visited := 0
-	err := k.limiter.Each(context.Background(), func(key string, h throttle.History) bool {
-		if len(h) == 0 {
-			t.Error("a history without sends")
-		} else if want, ok := own[h[0].ID]; ok {
-			if visited++; len(h) != want.sends || key != want.key {
-				t.Errorf("history of %q: %v, want %+v", key, h, want)
-			}
-		}
-		return true
-	})
-	if err != nil || visited != len(own) {
-		t.Fatalf("%d of %d visited, %v", visited, len(own), err)
-	}
-	visited = 0
-	err = k.limiter.Each(context.Background(), func(string, throttle.History) bool { visited++; return false })
-	if err != nil || visited != 1 {
-		t.Fatalf("%d visited after the first said stop, %v", visited, err)
-	}
-}
-
-// looks tests that a look, and the release of what is not on record, change nothing, also by a limit whose windows
+// looks tests that no look, and no release of what is not on record, writes or deletes, also by a limit whose windows
 // are shorter than those that the record was written by.
 func looks(t *testing.T, open Open) {
-	k := newKey(t, open, Policy(t, "long=3/10m"))
-	for range 3 {
-		k.take(throttle.NewID())
-	}
-	short := k
-	short.limiter = k.limiter.With(Policy(t, "short=1/2s"))
-	k.add(60_000)
-	short.peek()
-	short.history()
-	short.release(throttle.Admission{ID: throttle.NewID(), At: start})
-	if v := k.take(throttle.NewID()); v.Allowed || v.Sent != 3 {
-		t.Errorf("after looks by a shorter limit: %+v", v)
+	all := Counters(t, "long=3/10m")
+	all["log"] = Policy(t, "long=3/10m")
+	for name, a := range all {
+		k := newKey(t, open, a)
+		k.name = newName()
+		for range 2 {
+			k.take(throttle.NewID())
+		}
+		before := must.Get(k.limiter.Look(context.Background(), k.name))(t)
+		short := k
+		if a.Exact() {
+			short.limiter = k.limiter.With(Policy(t, "short=1/2s"))
+		}
+		k.add(60_000)
+		short.peek()
+		_, _ = short.limiter.Recall(context.Background(), k.name)
+		_, _ = short.limiter.History(context.Background(), k.name)
+		if a.Exact() {
+			short.release(throttle.Admission{ID: throttle.NewID(), At: start})
+		}
+		none := newName()
+		if v, err := short.limiter.Peek(context.Background(), none); err != nil || !v.Allowed {
+			t.Errorf("%s: a key without a record: %+v, %v", name, v, err)
+		}
+		if r := must.Get(k.limiter.Look(context.Background(), none))(t); len(r.State) > 0 {
+			t.Errorf("%s: a look made a record: %q", name, r.State)
+		}
+		if after := must.Get(k.limiter.Look(context.Background(), k.name))(t); len(after.State) == 0 || !bytes.Equal(after.State, before.State) {
+			t.Errorf("%s: looks changed the record %q to %q", name, before.State, after.State)
+		}
 	}
 }
 
