@@ -49,7 +49,8 @@ func (x *index) has(e Entry) bool {
 	return i >= 0 && x.end(e.Address, i) == e.end()
 }
 
-// apply takes the state of an entry as it is at a position, unless a newer one is known. On one machine the position is 0.
+// apply sets an entry to its state at a position of the shared list, unless a newer state is known. On one machine
+// the position is 0.
 func (x *index) apply(e Entry, now, position int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -21,7 +21,7 @@ type Step string
 const (
 	StepTake    Step = "take"
 	StepPeek    Step = "peek"
-	StepRecall  Step = "recall" // a peek that is answered only by a refusal that the home remembers
+	StepRecall  Step = "recall" // a peek that only a remembered refusal answers; the store is not asked
 	StepRelease Step = "release"
 	StepRecord  Step = "record"
 	StepReset   Step = "reset"

@@ -18,8 +18,8 @@ const (
 	headerSize = 8 << 10 // bytes of a request's line and header
 	// BodyLimit is how many bytes the body of a request may have.
 	BodyLimit = 16 << 10
-	// Anyone can send bodies that are longer than largeBody, so they may be largeBodies at once and as many more in
-	// readTimeout.
+	// Bodies longer than largeBody need no key, so their number is bounded: largeBodies at once, and as many more
+	// in each readTimeout.
 	largeBody   = 64 << 10
 	largeBodies = 16
 	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing

@@ -13,8 +13,8 @@ import (
 )
 
 // listener continues after a shortage of files or memory, at which fasthttp would stop serving. After Close it
-// still serves the connections that the system has taken: it would reset them, and a request in one, which proxies
-// do not repeat.
+// still serves the connections that the system has accepted. The system would otherwise reset them, and lose requests
+// that proxies do not repeat.
 type listener struct {
 	net.Listener
 	tcp    *net.TCPListener // nil: Close ends it at once

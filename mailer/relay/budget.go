@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// budget is the time that a send may take, whatever it is doing.
+// budget is the time that a send may take as a whole, with all its waits and relays.
 type budget struct {
 	ctx      context.Context
 	until    time.Time

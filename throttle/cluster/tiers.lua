@@ -13,8 +13,8 @@ if count > 0 then newest = unpack('>I6', sends[count]) end
 local gone = count > 0 and now >= newest + longest + 1000
 if gone then state, sends, count, newest = '', {}, 0, 0 end
 
--- The clock, which never goes back, and whether a tier has no room by it. There is room when the
--- send so many before has left the window.
+-- The clock, which never goes back, and whether a tier is full. A tier of limit n has room when the
+-- n-th newest send has left the window.
 local moment, full, at = math.max(now, newest), false, 13
 repeat
   local limit, window

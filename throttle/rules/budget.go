@@ -10,9 +10,9 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Budget makes a rule count a send only until its code is right: at most the limit of the rule, or a share of what
-// was verified in its window if that is more, is outstanding. The rule, and each limit of its own for some, has one
-// window. MailboxRule, and a rule with Resends, have none.
+// Budget makes a rule count a send only until its code is right. At most the limit of the rule is outstanding, or a
+// share of what was verified in its window if that is more. The rule and each of its overrides have one window.
+// MailboxRule and a rule with Resends have no Budget.
 type Budget struct {
 	// Percent is the share. 0 leaves the limit as it is. With a share the rule is a sliding-window, as a sliding-log
 	// keeps no more than throttle.MaxKept sends.

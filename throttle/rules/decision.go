@@ -14,8 +14,9 @@ type Decision struct {
 	Challenge bool
 	// Denied is what denies the send for good, whatever the limits: the name of a denial.
 	Denied string
-	// Rule makes the next such send wait longest, and Verdict is its verdict. By is what
-	// it counts by. A rule with a challenge makes none wait, so it is named only where Challenge is set. Rule is empty when nothing has to wait; then Verdict has only the clock.
+	// Rule is the name of the rule that makes the next such send wait longest, By is what it counts by, and Verdict
+	// its verdict. A rule with a challenge makes no send wait, so it is named only if Challenge is set. Rule is empty if
+	// nothing has to wait; then Verdict has only the clock.
 	Rule    string
 	By      By
 	Verdict throttle.Verdict

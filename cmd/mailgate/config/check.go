@@ -46,8 +46,8 @@ func (c *Config) AfterApply() error {
 	})
 }
 
-// Together checks whether settings go together of which one can be a secret that only the service has, so that
-// commands such as show, which ask a node, do not need it.
+// Together checks the settings that must go together. It is apart from the other checks because it needs secrets that
+// only the service has: commands that ask a node, such as show, do without it.
 func (c *Config) Together() error {
 	turnstile := c.TurnstileSecret != ""
 	all := slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules(), []rule{
