@@ -118,6 +118,23 @@ func TestHook_MasterTakesNoWrites_IsRead(t *testing.T) {
 	}
 }
 
+// A master that takes plain writes and no scripts takes no sends, so it is away.
+func TestHook_MasterRunsNoScripts_AwayAndBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	client, p := watch(t, server.URL(), 10*time.Second)
+	m := p.MasterOf("any")
+	may := func(rights ...any) {
+		must.OK(t, server.Client().Do(t.Context(), append([]any{"ACL", "SETUSER", "default"}, rights...)...).Err())
+	}
+	may("-eval", "-evalsha")
+	_, err := tryWrite.Run(t.Context(), client, "test:standby:0")
+	m.Failed(t.Context(), err)
+	servertest.Eventually(t, "the master to be away", func() bool { return m.State() == Away })
+	may("+@all")
+	servertest.Eventually(t, "the master to be here", func() bool { return m.State() == Here })
+}
+
 func TestHook_CallersGiveUp_NoEvidence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)

@@ -74,7 +74,7 @@ func (p *Prober) at(address string) *Master {
 	m := p.masters[address]
 	if m == nil {
 		m = &Master{Address: address, prober: p, probed: make(chan struct{})}
-		m.probe = m.tryWrite
+		m.probe = m.tryProbe
 		p.masters[address] = m
 	}
 	return m

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
@@ -56,8 +55,13 @@ func (p *Prober) TryAll(ctx context.Context) (err error) {
 	return err
 }
 
-// tryWrite is confirmed by replicas as the scripts of sends are.
-var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
+// aWrite is what a try does: a script, as sends are, since a master may take plain commands alone.
+const aWrite = "return redis.call('SET', KEYS[1], '1', 'PX', 1000)"
+
+var (
+	tryWrite = redisx.NewScript(aWrite, func(any) bool { return true }) // confirmed by replicas as the scripts of sends are
+	probe    = redis.NewScript(aWrite)                                  // by a client without the hooks of the program's
+)
 
 // Try has the master take a write of the program's own client.
 func (m *Master) Try(ctx context.Context) error {
@@ -109,18 +113,18 @@ func (p *Prober) newClient(as *redis.Options) *redis.Client {
 	return redis.NewClient(&o)
 }
 
-// tryWrite has the master take a write of the prober's client. A master without keys was
+// tryProbe has the master take a write of the prober's client. A master without keys was
 // replaced, and another one answers for them.
-func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) error {
+func (m *Master) tryProbe(ctx context.Context, client redis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(ctx, m.prober.timeout)
 	defer cancel()
 	key, found := m.prober.keyOn(m.Address)
 	if !found {
 		return nil
 	}
-	err := client.Set(ctx, key, 1, time.Second).Err()
+	err := probe.Run(ctx, client, []string{key}).Err()
 	if outcomeOf(err) == refused { // perhaps only the connection was broken
-		err = client.Set(ctx, key, 1, time.Second).Err()
+		err = probe.Run(ctx, client, []string{key}).Err()
 	}
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now
