@@ -174,12 +174,15 @@ func (p *part) forget(at place) {
 	p.forgot++
 }
 
-// keep keeps a state for a second, unless this second's are too many.
+// keep keeps a state for a second. If this second's are too many, or a key was forgotten meanwhile, it keeps none:
+// the state of before is older than this node's last step.
 func (p *part) keep(at place, next *refused, forgot uint64, most int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := int64(len(at.key)+len(next.state)) + overhead
 	if p.forgot != forgot || p.bytes+size > most {
+		delete(p.new, at)
+		delete(p.old, at)
 		return
 	}
 	if p.new == nil {
