@@ -80,6 +80,17 @@ func TestWrongKeys_EachRoute_CountedByAddress(t *testing.T) {
 	got := r.do("POST", "/send-code", "no-such-key", `{"email":"tried@example.com"}`)
 	got.is(t, 429, "quota-exceeded")
 	got.says(t, fields{"rule": "wrong-keys"})
+	for _, route := range []string{
+		"POST /actions/reply/peek", "POST /actions/reply/release", "GET /admin/figures", "GET /admin/requests/refused", "GET /admin/suppressions",
+		"DELETE /admin/suppressions/tried@example.com", "PUT /admin/suppressions/tried@example.com",
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		body := ""
+		if method == "POST" {
+			body = `{"subject":"user-1"}`
+		}
+		r.do(method, path, "no-such-key", body).is(t, 429, "quota-exceeded")
+	}
 	r.send("tried@example.com").is(t, 200, "")
 }
 

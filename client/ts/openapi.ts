@@ -922,6 +922,7 @@ export interface components {
             /** @enum {string} */
             status: "sent";
             id: components["schemas"]["Id"];
+            /** @description It has the proof by which reports of bounces count: keep it from visitors. */
             message_id: string;
             email: string;
             /**
@@ -1299,7 +1300,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Invalid"];
             };
         };
-        /** @description Too many lookups or operator requests by this caller or, without a valid key, from this network address. */
+        /** @description Too many lookups or operator requests by this caller or, without a valid key, from this network address; or, in place of a 401, too many wrong keys. */
         TooManyLookups: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1464,7 +1465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["SendUnprocessable"];
                 };
             };
-            /** @description A rule refused the email. Refused requests do not prolong the wait. */
+            /** @description A rule refused the email; or, in place of a 401, this network address has sent too many wrong keys. Refused requests do not prolong the wait. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1543,7 +1544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["VerifyUnprocessable"];
                 };
             };
-            /** @description No guesses are left. The code was not checked. */
+            /** @description No guesses are left, and the code was not checked; or, in place of a 401, this network address has sent too many wrong keys. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2057,7 +2058,7 @@ export interface operations {
             };
             404: components["responses"]["UnknownAction"];
             422: components["responses"]["Invalid"];
-            /** @description A limit is reached. Nothing was counted. */
+            /** @description A limit is reached, and nothing was counted; or, in place of a 401, this network address has sent too many wrong keys. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -2105,6 +2106,7 @@ export interface operations {
             };
             404: components["responses"]["UnknownAction"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
@@ -2139,6 +2141,7 @@ export interface operations {
             };
             404: components["responses"]["UnknownAction"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
@@ -2338,6 +2341,7 @@ export interface operations {
                 };
             };
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
@@ -2369,6 +2373,7 @@ export interface operations {
                 content?: never;
             };
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
@@ -2396,6 +2401,7 @@ export interface operations {
                 content?: never;
             };
             422: components["responses"]["Invalid"];
+            429: components["responses"]["TooManyLookups"];
             503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
@@ -2471,6 +2477,7 @@ export interface operations {
                     "application/json": components["schemas"]["Refused"];
                 };
             };
+            429: components["responses"]["TooManyLookups"];
             default: components["responses"]["Other"];
         };
     };
@@ -2492,6 +2499,7 @@ export interface operations {
                     "application/json": components["schemas"]["Figures"];
                 };
             };
+            429: components["responses"]["TooManyLookups"];
             default: components["responses"]["Other"];
         };
     };
