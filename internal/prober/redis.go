@@ -55,13 +55,11 @@ func (p *Prober) TryAll(ctx context.Context) (err error) {
 	return err
 }
 
-// aWrite is what a try does: a script, as sends are, since a master may take plain commands alone.
+// aWrite is what a try does: a script, as sends are: a master may take plain commands and no scripts.
 const aWrite = "return redis.call('SET', KEYS[1], '1', 'PX', 1000)"
 
-var (
-	tryWrite = redisx.NewScript(aWrite, func(any) bool { return true }) // confirmed by replicas as the scripts of sends are
-	probe    = redis.NewScript(aWrite)                                  // by a client without the hooks of the program's
-)
+// tryWrite is confirmed by replicas as the scripts of sends are.
+var tryWrite = redisx.NewScript(aWrite, func(any) bool { return true })
 
 // Try has the master take a write of the program's own client.
 func (m *Master) Try(ctx context.Context) error {
@@ -122,9 +120,9 @@ func (m *Master) tryProbe(ctx context.Context, client redis.UniversalClient) err
 	if !found {
 		return nil
 	}
-	err := probe.Run(ctx, client, []string{key}).Err()
+	err := client.Eval(ctx, aWrite, []string{key}).Err()
 	if outcomeOf(err) == refused { // perhaps only the connection was broken
-		err = probe.Run(ctx, client, []string{key}).Err()
+		err = client.Eval(ctx, aWrite, []string{key}).Err()
 	}
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now
