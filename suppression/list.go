@@ -242,6 +242,9 @@ func (l *List) change(ctx context.Context, event Event, e Entry) (changed bool, 
 
 // changeHere changes the list on one machine, to the end also if its caller goes.
 func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bool, err error) {
+	if err := ctx.Err(); err != nil { // which the select below may not see
+		return false, err
+	}
 	changing := l.changing[maphash.String(l.seed, field(e.Address, e.Reason))%uint64(len(l.changing))]
 	select {
 	case changing <- struct{}{}:
