@@ -271,3 +271,50 @@ func inboxEmailsSayWhichWayTheyCame(t *testing.T, newVisitor opener) {
 	}
 	v.looksRight("inbox-doors")
 }
+
+// The files of an email are named and saved, its header is a table, the whole is saved as it came, and one email is
+// deleted and comes back.
+func TestInbox_Attachments_NamedAndSaved(t *testing.T) {
+	t.Parallel()
+	inEachBrowser(t, inboxAttachmentsNamedAndSaved)
+}
+
+func inboxAttachmentsNamedAndSaved(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(1280, 800)
+	email := "From: =?utf-8?q?J=C3=BCrgen?= <shop@acme.example>\r\nSubject: your\r\n invoice\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" +
+		"--b\r\nContent-Type: text/plain\r\n\r\nattached\r\n" +
+		"--b\r\nContent-Type: text/html; name=page.html\r\nContent-Disposition: attachment\r\n\r\n<script>top.owned=1</script>\r\n" +
+		"--b\r\nContent-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment; filename*=utf-8''..%2F%E2%82%AC.pdf\r\n\r\n" +
+		strings.Repeat("JVBERi0x\r\n", 1024) + "--b--\r\n"
+	s.raw("alice@example.com", "Subject: nothing attached\r\n\r\ntext\r\n")
+	s.raw("alice@example.com", email)
+	v.visit(s.URL + "/inbox")
+	v.reads("text", "attached")
+	v.is(`[...document.querySelectorAll("#files p")].map((one) => one.textContent).join()`, "page.html 28 B,../€.pdf 6 KiB")
+	saved := func(link string) string {
+		return get[string](v, `(async () => { const saved = await fetch(document.querySelector("`+link+`").href); return saved.headers.get("Content-Type") + " " + saved.headers.get("Content-Disposition") + " " + (await saved.text()); })()`)
+	}
+	const octets = "application/octet-stream attachment; "
+	for link, want := range map[string]string{
+		"#files p:nth-child(1) a": octets + "filename=page.html <script>top.owned=1</script>",
+		"#files p:nth-child(2) a": octets + "filename*=utf-8''%E2%82%AC.pdf " + strings.Repeat("%PDF-1", 1024),
+		"#raw":                    octets + "filename=email-2.eml " + email,
+	} {
+		if got := saved(link); got != want {
+			t.Errorf("%s saves %.200q, want %.200q", link, got, want)
+		}
+	}
+	v.run(`document.querySelector("#mails [aria-current]").click()`) // on a phone it then replaces the list
+	v.click("#tab-header")
+	v.is(`[...document.querySelectorAll("#header > *")].slice(0, 4).map((one) => one.textContent).join("|")`, "From|Jürgen <shop@acme.example>|Subject|your invoice")
+	v.looksRight("inbox-header")
+	v.click("#delete")
+	v.reads("undo", "Email deleted.")
+	v.lists("nothing attached")
+	v.press(kb.Enter) // Undo has the focus
+	v.lists("your invoice,nothing attached")
+	v.run(`document.querySelector("#mails li:last-child button").click()`)
+	v.reads("subject", "nothing attached")
+	v.is("files.checkVisibility()", "false")
+}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"io"
 	"mime"
@@ -20,11 +21,19 @@ type Message struct {
 	Subject    string // decoded
 	Text       string // the first text/plain part, decoded
 	HTML       string // the first text/html part, decoded
+	Files      []File // the other parts, such as attachments
 	// Header is the email's header, undecoded.
 	Header mail.Header
 	// Raw is the email as it came, dot-stuffing undone. It is shared between
 	// callers and must not be changed.
 	Raw []byte
+}
+
+// File is a part of an email that is not its text, such as an attachment.
+type File struct {
+	Name    string // empty if the email has none for it
+	Type    string
+	Content []byte // decoded
 }
 
 // mostParts bounds how deep and wide a multipart email is followed.
@@ -54,7 +63,7 @@ func decodeHeader(value string) string {
 	return decoded
 }
 
-// readPart takes the text out of one part, and of the parts in it.
+// readPart takes the text and the files out of one part, and of the parts in it.
 func (m *Message) readPart(header func(string) string, body io.Reader, budget *int) {
 	if *budget--; *budget < 0 {
 		return
@@ -73,23 +82,29 @@ func (m *Message) readPart(header func(string) string, body io.Reader, budget *i
 			m.readPart(part.Header.Get, part, budget)
 		}
 	}
+	content := decodeBody(header("Content-Transfer-Encoding"), body)
+	disposition, named, _ := mime.ParseMediaType(header("Content-Disposition"))
+	shown := disposition != "attachment"
 	switch {
-	case kind == "text/plain" && m.Text == "":
-		m.Text = decodeBody(header("Content-Transfer-Encoding"), body)
-	case kind == "text/html" && m.HTML == "":
-		m.HTML = decodeBody(header("Content-Transfer-Encoding"), body)
+	case shown && kind == "text/plain" && m.Text == "":
+		m.Text = lines(content)
+	case shown && kind == "text/html" && m.HTML == "":
+		m.HTML = lines(content)
+	default:
+		m.Files = append(m.Files, File{decodeHeader(cmp.Or(named["filename"], params["name"])), kind, content})
 	}
 }
 
-// decodeBody undoes the transfer encoding and turns CRLF into newlines. What
-// cannot be decoded is shown up to there.
-func decodeBody(encoding string, body io.Reader) string {
+// decodeBody undoes the transfer encoding. What cannot be decoded is left out from there on.
+func decodeBody(encoding string, body io.Reader) []byte {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "quoted-printable":
 		body = quotedprintable.NewReader(body)
 	case "base64":
 		body = base64.NewDecoder(base64.StdEncoding, body)
 	}
-	text, _ := io.ReadAll(body)
-	return strings.ReplaceAll(string(text), "\r\n", "\n")
+	content, _ := io.ReadAll(body)
+	return content
 }
+
+func lines(text []byte) string { return strings.ReplaceAll(string(text), "\r\n", "\n") }

@@ -45,7 +45,7 @@ type SMTP struct {
 // New returns the handler of the whole demo: its pages under /, what they load under /web/, and
 // their requests under /demo/.
 func New(o Options) http.Handler {
-	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
+	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}, hidden: map[uint64]bool{}}
 	mailgate := http.StripPrefix("/demo", backEnd(o))
 	keys := newHandover(o)
 	mux := http.NewServeMux()
@@ -61,10 +61,12 @@ func New(o Options) http.Handler {
 	mux.Handle("POST /demo/admin/mailboxes/{email}/reset", mailgate)
 	mux.HandleFunc("GET /demo/smtp", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, o.SMTP) })
 	mux.HandleFunc("GET /demo/mails", inbox.list)
-	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
+	mux.HandleFunc("POST /demo/mails/delete", inbox.remove)
 	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
+	mux.HandleFunc("GET /demo/mails/{id}/raw", inbox.raw)
+	mux.HandleFunc("GET /demo/mails/{id}/files/{n}", inbox.file)
 	mux.HandleFunc("/", missing)
 	return guard(mux)
 }

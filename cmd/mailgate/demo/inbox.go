@@ -1,10 +1,18 @@
 package demo
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/mail"
+	"net/textproto"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,14 +28,14 @@ import (
 // pollTimeout is how long a page's request for new email is held open.
 const pollTimeout = 15 * time.Second
 
-// inbox shows the emails that the relay received. Clear hides them, so that it can be undone.
+// inbox shows the emails that the relay received. What is deleted is hidden, so that it can be undone.
 type inbox struct {
 	relay *sandbox.Server
 	ended context.Context // over when the program ends
 
 	mu             sync.Mutex
-	opened         map[uint64]bool
-	hidden, before uint64 // emails up to this id are hidden; before is what Undo returns to
+	opened, hidden map[uint64]bool
+	deleted        []uint64 // what Undo returns
 }
 
 // A line is one email in the list.
@@ -61,7 +69,7 @@ func (i *inbox) lines() []line {
 	defer i.mu.Unlock()
 	lines := []line{}
 	for _, mail := range slices.Backward(i.relay.List()) {
-		if mail.ID > i.hidden {
+		if !i.hidden[mail.ID] {
 			lines = append(lines, lineOf(mail, !i.opened[mail.ID]))
 		}
 	}
@@ -91,20 +99,31 @@ func (i *inbox) newest() uint64 {
 	return mails[len(mails)-1].ID
 }
 
-// clear hides all emails.
-func (i *inbox) clear(w http.ResponseWriter, _ *http.Request) {
-	newest := i.newest()
+// remove hides the emails with these ids.
+func (i *inbox) remove(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		IDs []uint64 `json:"ids"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&body); err != nil {
+		fail(w, http.StatusBadRequest, "malformed", "Malformed request", "Expected the ids of emails.")
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.before, i.hidden = i.hidden, newest
+	for _, id := range body.IDs {
+		i.hidden[id] = true
+	}
+	i.deleted = body.IDs
 	writeJSON(w, struct{}{})
 }
 
-// restore undoes the last clear.
+// restore undoes the last remove.
 func (i *inbox) restore(w http.ResponseWriter, _ *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.hidden = i.before
+	for _, id := range i.deleted {
+		delete(i.hidden, id)
+	}
 	writeJSON(w, struct{}{})
 }
 
@@ -115,15 +134,73 @@ func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 		i.opened[mail.ID] = true
 		i.mu.Unlock()
 		from := sender(mail)
+		files := []file{}
+		for _, f := range mail.Files {
+			files = append(files, file{cmp.Or(f.Name, f.Type), len(f.Content)})
+		}
 		writeJSON(w, struct {
 			line
-			From     string `json:"from"`
-			FromName string `json:"from_name"`
-			HTML     bool   `json:"html"` // whether there is an HTML part
-			Text     string `json:"text"`
-			Source   string `json:"source"`
-		}{lineOf(mail, false), from.Address, from.Name, mail.HTML != "", mail.Text, string(mail.Raw)})
+			From     string      `json:"from"`
+			FromName string      `json:"from_name"`
+			HTML     bool        `json:"html"` // whether there is an HTML part
+			Text     string      `json:"text"`
+			Files    []file      `json:"files"`
+			Header   [][2]string `json:"header"`
+			Source   string      `json:"source"`
+		}{lineOf(mail, false), from.Address, from.Name, mail.HTML != "", mail.Text, files, fields(mail), string(mail.Raw)})
 	}
+}
+
+// A file is an attachment, or another part that is not the text.
+type file struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
+// fields are the names and values of the email's header, decoded, in their order.
+func fields(m sandbox.Message) [][2]string {
+	fields := [][2]string{}
+	for r := textproto.NewReader(bufio.NewReader(bytes.NewReader(m.Raw))); m.Header != nil; {
+		field, err := r.ReadContinuedLine()
+		if err != nil || field == "" {
+			break
+		}
+		name, value, _ := strings.Cut(field, ":")
+		value = strings.TrimSpace(value)
+		if decoded, err := new(mime.WordDecoder).DecodeHeader(value); err == nil {
+			value = decoded
+		}
+		fields = append(fields, [2]string{name, value})
+	}
+	return fields
+}
+
+// raw serves the email as it came, for saving.
+func (i *inbox) raw(w http.ResponseWriter, r *http.Request) {
+	if mail, ok := i.find(w, r); ok {
+		save(w, fmt.Sprintf("email-%d.eml", mail.ID), mail.Raw)
+	}
+}
+
+// file serves one of the email's files, for saving.
+func (i *inbox) file(w http.ResponseWriter, r *http.Request) {
+	mail, ok := i.find(w, r)
+	if !ok {
+		return
+	}
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil || n < 0 || n >= len(mail.Files) {
+		missing(w, r)
+		return
+	}
+	save(w, path.Base(cmp.Or(mail.Files[n].Name, "file")), mail.Files[n].Content)
+}
+
+// save serves what a browser saves and does not show.
+func save(w http.ResponseWriter, name string, content []byte) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	_, _ = w.Write(content)
 }
 
 // sender returns the email's From, or else the envelope's sender.
@@ -163,7 +240,7 @@ func (i *inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, b
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	mail, ok := i.relay.Get(id)
 	i.mu.Lock()
-	hidden := id <= i.hidden
+	hidden := i.hidden[id]
 	i.mu.Unlock()
 	if err != nil || !ok || hidden {
 		fail(w, http.StatusNotFound, "not-found", "Not found", "This email is gone.")

@@ -84,6 +84,25 @@ function fit() {
 at("html").addEventListener("load", fit);
 addEventListener("resize", fit);
 
+function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+// fileLink saves one of an email's files, whose name may be long or in another direction.
+function fileLink(id, file, n) {
+  const item = document.createElement("p");
+  const link = element("a", file.name);
+  const size = element("small", file.size < 1024 ? ` ${file.size} B` : ` ${Math.round(file.size / 1024)} KiB`);
+  link.href = `/demo/mails/${id}/files/${n}`;
+  link.download = "";
+  const name = document.createElement("bdi");
+  name.append(link);
+  item.append(name, size);
+  return item;
+}
+
 async function open(id) {
   const mine = ++asked;
   const { status, body: mail } = await ask(`/demo/mails/${id}`);
@@ -105,6 +124,10 @@ async function open(id) {
   at("when").dateTime = new Date(mail.received_ms).toISOString();
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
+  at("raw").href = `/demo/mails/${id}/raw`;
+  at("files-title").hidden = at("files").hidden = mail.files.length === 0;
+  at("files").replaceChildren(...mail.files.map((file, n) => fileLink(id, file, n)));
+  at("header").replaceChildren(...mail.header.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
   at("tab-html").hidden = !mail.html;
   if (!mail.html && at("tab-html").ariaSelected === "true") {
     choose(at("tab-text"));
@@ -151,13 +174,23 @@ for (const tab of tabs) {
 
 at("copy").addEventListener("click", () => copyText(at("copy"), at("copy").value));
 
-at("clear").addEventListener("click", async () => {
-  await post("/demo/mails/clear");
-  close();
+// remove deletes emails until Undo.
+async function remove(mails, done) {
+  const { status } = await post("/demo/mails/delete", { ids: mails.map((mail) => mail.id) });
+  if (status !== 200) {
+    return;
+  }
+  at("deleted").textContent = done;
   at("undo").hidden = false;
-  show([]);
+  show(known.filter((mail) => !mails.includes(mail)));
   at("restore").focus();
-});
+}
+
+at("clear").addEventListener("click", () => remove(known, "Emails cleared."));
+
+const removeOpened = () => remove(known.filter((mail) => which(mail) === opened), "Email deleted.");
+
+at("delete").addEventListener("click", removeOpened);
 
 at("restore").addEventListener("click", async () => {
   await post("/demo/mails/restore");
@@ -231,6 +264,8 @@ addEventListener("keydown", (event) => {
     search();
   } else if (event.key === "/" && !inSearch && known.length > 0) {
     at("search").focus();
+  } else if (!inSearch && event.key === "Delete" && opened !== "") {
+    removeOpened();
   } else if ((inList && event.key === "ArrowDown") || (!inSearch && event.key === "j")) {
     move(1);
   } else if ((inList && event.key === "ArrowUp") || (!inSearch && event.key === "k")) {
