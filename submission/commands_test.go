@@ -10,10 +10,10 @@ import (
 	"github.com/mailgate/mailgate/submission"
 )
 
-// The table of commands in docs/smtp.md is what a client reads.
-func TestCommands_TableOfDocs_AsDocumented(t *testing.T) {
+// The table of commands.md is what a client reads.
+func TestCommands_Table_AsDocumented(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(string(must.Get(os.ReadFile("../docs/smtp.md"))(t)), "\n## Commands\n")
+	_, table, _ := strings.Cut(string(must.Get(os.ReadFile("commands.md"))(t)), "\n## Commands\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	code := regexp.MustCompile("`([^`]+)`")
 	r := start(t, setup{tiers: "hour=500/1h", options: func(o *submission.Options) { o.MaxConnections = 1000 }})
