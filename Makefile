@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check vulnerabilities race campaign firefox long faults soak fuzz bench pictures image release-check clean
+.PHONY: help dev build test needs check vulnerabilities race campaign firefox long faults soak fuzz bench pictures image release-check clean
 
 help: ## prints this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,10 +17,6 @@ dev: ## runs mailgate with a sign-up page, an inbox and a console; nothing to se
 
 build: ## builds bin/mailgate, one static program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
-
-types: ## generates client/ts/openapi.ts and the API page from openapi.yaml
-	$(GO) generate ./api/web
-	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
 # The checks use the processors while tests wait.
 test: needs ## installs what is missing, checks and tests everything with -race, in minutes

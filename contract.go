@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed openapi.yaml
 var OpenAPI []byte
+
+// Problems is docs/problems.md, which explains the types of OpenAPI's problems.
+//
+//go:embed docs/problems.md
+var Problems []byte

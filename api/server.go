@@ -11,6 +11,7 @@ import (
 	"github.com/go-playground/validator/v10"
 	"github.com/goccy/go-yaml"
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
@@ -69,7 +70,7 @@ func New(o Options) (s *Server, err error) {
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
-		page, err := web.Docs(o.Version)
+		page, err := web.Docs(o.OpenAPI, mailgate.Problems, o.Version)
 		return s.linked(page), err
 	})
 	s.keyless.Most = keylessShare(o)

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/need"
 )
 
-// The TypeScript client: its generated types are current, it builds, its types narrow, and its
+// The TypeScript client: it builds from openapi.yaml, its types narrow, and its
 // tests pass on a mailgate process.
 func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	need.Program(t, "npm")
@@ -28,10 +27,6 @@ func TestTypeScript_Package_CompilesAndPasses(t *testing.T) {
 	}
 	dir := filepath.Join(root, "client", "ts")
 	run(t, dir, nil, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
-	run(t, dir, nil, "npm", "run", "generate")
-	if !bytes.Equal(must.Have(os.ReadFile(filepath.Join(dir, "openapi.ts"))), must.Have(os.ReadFile("ts/openapi.ts"))) {
-		t.Error("client/ts/openapi.ts is not what openapi.yaml generates: run make types")
-	}
 	run(t, dir, nil, "npm", "run", "build")
 	run(t, dir, nil, "node_modules/.bin/vue-tsc", "--project", "test")
 

@@ -1,9 +1,7 @@
-package main
+package web
 
 import (
 	"fmt"
-	"html/template"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,7 +44,7 @@ func (o operation) HasOptional() bool {
 func readContract(text []byte) (c contract, err error) {
 	top, err := parseYAML(text)
 	if err != nil {
-		return c, fmt.Errorf("reading openapi.yaml: %w", err)
+		return c, err
 	}
 	info := top.get("info")
 	c = contract{Title: info.text("title")}
@@ -58,12 +56,12 @@ func readContract(text []byte) (c contract, err error) {
 		for method, from := range methods.members() {
 			o, err := readOperation(method, path, from)
 			if err != nil {
-				return c, fmt.Errorf("reading openapi.yaml: %s %s: %w", method, path, err)
+				return c, fmt.Errorf("%s %s: %w", method, path, err)
 			}
 			tag := from.get("tags").list()
 			i := slices.IndexFunc(c.Groups, func(g *group) bool { return len(tag) > 0 && g.Name == tag[0].string() })
 			if i < 0 {
-				return c, fmt.Errorf("reading openapi.yaml: %s %s has no known tag", method, path)
+				return c, fmt.Errorf("%s %s has no known tag", method, path)
 			}
 			c.Groups[i].Operations = append(c.Groups[i].Operations, o)
 		}
@@ -167,22 +165,4 @@ func readExamples(media node) (examples []example, err error) {
 		examples = append(examples, example{name, text})
 	}
 	return examples, nil
-}
-
-// paragraphs splits a description.
-func paragraphs(text string) []string { return strings.Split(text, "\n\n") }
-
-var link = regexp.MustCompile(`\[([^\]]+)\]\((https://[^)\s]+)\)`)
-
-// inline escapes a text and turns `this` into code and [this](https://…) into a link.
-func inline(text string) template.HTML {
-	var b strings.Builder
-	for i, part := range strings.Split(text, "`") {
-		part = link.ReplaceAllString(template.HTMLEscapeString(part), `<a href="$2">$1</a>`)
-		if i%2 == 1 {
-			part = "<code>" + part + "</code>"
-		}
-		b.WriteString(part)
-	}
-	return template.HTML(b.String())
 }
