@@ -44,14 +44,17 @@ var redisKinds = []*kind{
 	{name: "redis-partition", store: behindProxy, terms: hangs, effect: degrades, inject: proxied((*redistest.FaultyProxy).Swallow)},
 	{name: "redis-refused", store: behindProxy, terms: away, effect: degrades, inject: proxied((*redistest.FaultyProxy).Refuse)},
 	{name: "redis-reply-cut", store: behindProxy, terms: late, effect: losesReplies,
-		inject: proxied(func(p *redistest.FaultyProxy) { p.CutReplies(5, "evalsha") })},
+		inject: proxied(func(p *redistest.FaultyProxy) { p.CutReplies(5, aRecord) })},
 	{name: "redis-reply-dropped", store: behindProxy, terms: late, effect: losesReplies,
-		inject: proxied(func(p *redistest.FaultyProxy) { p.DropReplies(5, "evalsha") })},
+		inject: proxied(func(p *redistest.FaultyProxy) { p.DropReplies(5, aRecord) })},
 	{name: "redis-script-flush", store: onRedis, terms: quiet, effect: errs("NOSCRIPT"), inject: (*rig).flushScripts},
 	{name: "redis-full", store: onRedis, terms: away, effect: degrades, inject: configured("maxmemory")},
 	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades, inject: configured("min-replicas-to-write")},
 	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff, inject: (*rig).setRedisClock},
 }
+
+// aRecord is part of the commands about records, which have a hash tag in their keys. Probes do not.
+const aRecord = ":{"
 
 // moving are the answers that tell callers of a slot that it is elsewhere.
 var moving = []string{"MOVED", "ASK"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"syscall"
@@ -118,21 +119,40 @@ func TestHook_MasterTakesNoWrites_IsRead(t *testing.T) {
 	}
 }
 
-// A master that takes plain writes and no scripts takes no sends, so it is away.
+// Sends are scripts that are called by their hash. A master that takes everything but these takes no sends, so it is away.
 func TestHook_MasterRunsNoScripts_AwayAndBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	client, p := watch(t, server.URL(), 10*time.Second)
-	m := p.MasterOf("any")
-	may := func(rights ...any) {
-		must.OK(t, server.Client().Do(t.Context(), append([]any{"ACL", "SETUSER", "default"}, rights...)...).Err())
+	rights := func(of *redistest.Server, rights ...any) func() {
+		return func() {
+			must.OK(t, of.Client().Do(t.Context(), append([]any{"ACL", "SETUSER", "default"}, rights...)...).Err())
+		}
 	}
-	may("-eval", "-evalsha")
-	_, err := tryWrite.Run(t.Context(), client, "test:standby:0")
-	m.Failed(t.Context(), err)
-	servertest.Eventually(t, "the master to be away", func() bool { return m.State() == Away })
-	may("+@all")
-	servertest.Eventually(t, "the master to be here", func() bool { return m.State() == Here })
+	for name, lose := range map[string]func(*redistest.Server, *redistest.FaultyProxy) (lose, pass func()){
+		"no right to scripts": func(s *redistest.Server, _ *redistest.FaultyProxy) (func(), func()) {
+			return rights(s, "-eval", "-evalsha"), rights(s, "+@all")
+		},
+		"no right to EVALSHA": func(s *redistest.Server, _ *redistest.FaultyProxy) (func(), func()) {
+			return rights(s, "-evalsha"), rights(s, "+@all")
+		},
+		"EVALSHA hangs": func(_ *redistest.Server, p *redistest.FaultyProxy) (func(), func()) {
+			return func() { p.DropReplies(math.MaxInt, "evalsha") }, p.Pass
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Alone(t)
+			proxy := redistest.Proxy(t, server.Addr)
+			client, p := watch(t, proxy.URL(), 400*ms)
+			m := p.MasterOf("any")
+			lose, pass := lose(server, proxy)
+			lose()
+			_, err := tryWrite.Run(t.Context(), client, "test:standby:0")
+			m.Failed(t.Context(), err)
+			servertest.Eventually(t, "the master to be away", func() bool { return m.State() == Away })
+			pass()
+			servertest.Eventually(t, "the master to be here", func() bool { return m.State() == Here })
+		})
+	}
 }
 
 func TestHook_CallersGiveUp_NoEvidence(t *testing.T) {

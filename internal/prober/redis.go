@@ -55,11 +55,9 @@ func (p *Prober) TryAll(ctx context.Context) (err error) {
 	return err
 }
 
-// aWrite is what a try does: a script, as sends are: a master may take plain commands and no scripts.
-const aWrite = "return redis.call('SET', KEYS[1], '1', 'PX', 1000)"
-
-// tryWrite is confirmed by replicas as the scripts of sends are.
-var tryWrite = redisx.NewScript(aWrite, func(any) bool { return true })
+// tryWrite is what a try and a probe do: a script, as sends are, since a master may take other commands alone. By the
+// program's own client it is confirmed by replicas, too.
+var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
 
 // Try has the master take a write of the program's own client.
 func (m *Master) Try(ctx context.Context) error {
@@ -120,9 +118,9 @@ func (m *Master) tryProbe(ctx context.Context, client redis.UniversalClient) err
 	if !found {
 		return nil
 	}
-	err := client.Eval(ctx, aWrite, []string{key}).Err()
+	_, err := tryWrite.Run(ctx, client, key)
 	if outcomeOf(err) == refused { // perhaps only the connection was broken
-		err = client.Eval(ctx, aWrite, []string{key}).Err()
+		_, err = tryWrite.Run(ctx, client, key)
 	}
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now

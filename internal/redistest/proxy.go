@@ -74,7 +74,7 @@ func (p *FaultyProxy) URL() string { return "redis://" + p.Addr + "/0" }
 // Pass forwards everything again. A connection that was swallowed stays silent.
 func (p *FaultyProxy) Pass() { p.set(none, 0, "") }
 
-// CutReplies loses the replies to the next n commands that contain the word, such as "evalsha",
+// CutReplies loses the replies to the next n commands that contain the word, such as a key,
 // each with its connection: the server has carried the command out, and the client sees a reset.
 func (p *FaultyProxy) CutReplies(n int, word string) { p.set(cut, n, word) }
 

@@ -157,7 +157,7 @@ func TestTake_ReplyLost_ReleasedByTheCallerAlone(t *testing.T) {
 	proxy := redistest.Proxy(t, server.Addr)
 	n, other := start(t, proxy.URL()), start(t, server.URL())
 	n.admit(t, "alice", false) // the script is known
-	proxy.CutReplies(2, "evalsha")
+	proxy.CutReplies(2, "{alice}")
 	mine, repeated := throttle.NewID(), throttle.NewID()
 	for _, id := range []throttle.ID{mine, repeated} {
 		_, err := n.mailbox.TakeID(t.Context(), "alice", id)
@@ -328,13 +328,13 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	n.actionsLeft(t, 2)
 }
 
-// asPaused makes a call to a Redis that is killed before it answers.
+// asPaused makes a call about a record to a Redis that is killed before it answers.
 func asPaused(t *testing.T, server *redistest.Server, proxy *redistest.FaultyProxy, call func() error) error {
 	t.Helper()
 	server.Pause()
-	answered, sent := make(chan error), proxy.Sent("evalsha")
+	answered, sent := make(chan error), proxy.Sent(":{")
 	go func() { answered <- call() }()
-	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
+	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent(":{") > sent })
 	server.Kill()
 	return <-answered
 }
