@@ -73,15 +73,23 @@ func TestRunbook_Messages_AreThePrograms(t *testing.T) {
 	}
 }
 
+// The functions on the stacks and walks of the architecture exist.
 func TestArchitecture_Functions_Exist(t *testing.T) {
-	program := program(t)
-	named := regexp.MustCompile(`(?m)^[a-z]+\.(\w+)\.(\w+) `).FindAllStringSubmatch(files(t, ".md")["docs/architecture.md"], -1)
+	program, page := program(t), files(t, ".md")["docs/architecture.md"]
+	named := regexp.MustCompile(`\b[a-z]+\.(\w+)\.(\w+)\s`).FindAllStringSubmatch(page, -1)
+	for _, walk := range regexp.MustCompile(`(?m)^.*→.*$`).FindAllString(page, -1) {
+		named = append(named, regexp.MustCompile("`(?:(\\w+)\\.)?(\\w+)`").FindAllStringSubmatch(walk, -1)...)
+	}
 	for _, f := range named {
-		if !regexp.MustCompile(`func \((\w+ )?\*?` + f[1] + `\) ` + f[2] + `\(`).MatchString(program) {
+		receiver := `(\((\w+ )?\*?` + f[1] + `\) )`
+		if f[1] == "" {
+			receiver = `(\(.*?\) )?`
+		}
+		if !regexp.MustCompile(`func ` + receiver + f[2] + `\(`).MatchString(program) {
 			t.Errorf("there is no %s", f[0])
 		}
 	}
-	if len(named) < 10 {
+	if len(named) < 40 {
 		t.Errorf("only %d functions were found", len(named))
 	}
 }
