@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,24 @@ func TestImports_EveryPackage_KeepToTheRules(t *testing.T) {
 	if len(unused) > 0 {
 		t.Errorf("nothing imports the libraries of %v", unused)
 	}
+}
+
+// The picture of the README has each package in the box of its level.
+func TestReadme_Picture_HasTheLevels(t *testing.T) {
+	_, picture, _ := strings.Cut(files(t, ".md")["README.md"], "```mermaid")
+	for i, box := range strings.Split(picture, "subgraph L")[1:] {
+		for _, label := range regexp.MustCompile(`<br>(.*)"\]`).FindAllStringSubmatch(box, -1) {
+			for _, dir := range strings.Split(label[1], ", ") {
+				if _, err := os.Stat(dir); err != nil || level(dir) != 3-i {
+					t.Errorf("%s is not a package of level %d", dir, 3-i)
+				}
+			}
+		}
+		if i == 3 {
+			return
+		}
+	}
+	t.Error("there are not four levels")
 }
 
 // files returns the texts of the files in the tree whose names end so, by their paths.
