@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -50,7 +49,7 @@ func TestBackEnds_SignUp_SentRefusedVerified(t *testing.T) {
 			default:
 				need.Program(t, strings.Fields(command)[0])
 			}
-			s, addr := theServer(), freeAddr(t)
+			s, addr := theServer(), servertest.Address(t)
 			args := strings.Fields(strings.Replace(command, "LISTEN", addr, 1))
 			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			cmd.Dir, cmd.Env = root, append(os.Environ(), "LISTEN="+addr, "MAILGATE_URL="+s.URL, "MAILGATE_KEY="+apitest.APIKey)
@@ -91,7 +90,7 @@ func TestDjango_SignUp_SentRefusedVerified(t *testing.T) {
 	if err := exec.Command(python, "-c", "import django").Run(); err != nil {
 		need.Missing(t, "Django is missing: make long installs it")
 	}
-	root, web, door, addr := clone(t), freeAddr(t), freeAddr(t), freeAddr(t)
+	root, web, door, addr := clone(t), servertest.Address(t), servertest.Address(t), servertest.Address(t)
 	run(t, root, "go", "build", "-o", "mailgate", "./cmd/mailgate")
 	dev := exec.CommandContext(t.Context(), "./mailgate", "dev", "--listen", web, "--submission-listen", door)
 	dev.Dir = root
@@ -294,48 +293,11 @@ func replace(t *testing.T, dir, from, to string) {
 }
 
 // start starts a program that will listen, and waits until it does.
-func start(t *testing.T, cmd *exec.Cmd, addr string) (log *output) {
-	log = new(output)
-	cmd.Stdout, cmd.Stderr = log, log
-	must.OK(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			conn.Close()
-			return log
-		}
-		select {
-		case err := <-ended:
-			t.Fatalf("it ended: %v\n%s", err, log.String())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// output is what a program prints while it runs.
-type output struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, b...)
-	return len(b), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text)
-}
-
-func freeAddr(t *testing.T) string {
-	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer listener.Close()
-	return listener.Addr().String()
+func start(t *testing.T, cmd *exec.Cmd, addr string) *servertest.Log {
+	t.Helper()
+	p := servertest.Start(t, cmd)
+	p.AwaitListening(t, addr)
+	return p.Log
 }
 
 func post(t *testing.T, url string, form url.Values) (int, string) {

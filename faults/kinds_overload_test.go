@@ -145,11 +145,11 @@ func (s *rig) pauseNodes() func() {
 		s.burst(i)
 		time.Sleep(s.randomly(40 * time.Millisecond))
 		for _, n := range s.nodes {
-			n.signal(syscall.SIGSTOP)
+			n.Signal(s.t, syscall.SIGSTOP)
 		}
 		time.Sleep(400 * time.Millisecond)
 		for _, n := range s.nodes {
-			n.signal(syscall.SIGCONT)
+			n.Signal(s.t, syscall.SIGCONT)
 		}
 		time.Sleep(burstEvery)
 	}

@@ -59,7 +59,7 @@ func (s *rig) setClock() func() {
 
 // filesOf is how many files a node has open.
 func (s *rig) filesOf(n *node) int {
-	return len(must.Get(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd")))(s.t))
+	return len(must.Get(os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.Cmd.Process.Pid), "fd")))(s.t))
 }
 
 // takeFiles leaves a node no more files than it has open when its callers reconnect.
@@ -86,7 +86,7 @@ func (s *rig) takeFiles() func() {
 
 // limitFiles says how many files a node may have open.
 func (s *rig) limitFiles(n *node, most int) {
-	out, err := exec.Command("prlimit", fmt.Sprintf("--nofile=%d:", most), "--pid", strconv.Itoa(n.cmd.Process.Pid)).CombinedOutput()
+	out, err := exec.Command("prlimit", fmt.Sprintf("--nofile=%d:", most), "--pid", strconv.Itoa(n.Cmd.Process.Pid)).CombinedOutput()
 	if err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
@@ -106,7 +106,7 @@ func onSmallDisk(s *rig) []string {
 
 // fillDisk takes all that the node's file system has.
 func (s *rig) fillDisk() func() {
-	name := filepath.Join("/proc", strconv.Itoa(s.nodes[0].cmd.Process.Pid), "root", s.data(0), "filler")
+	name := filepath.Join("/proc", strconv.Itoa(s.nodes[0].Cmd.Process.Pid), "root", s.data(0), "filler")
 	servertest.Fill(s.t, name)
 	return func() {
 		if err := os.Remove(name); err != nil {

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -90,8 +89,7 @@ type node struct {
 	url     atomic.Pointer[string]
 	door    atomic.Pointer[string] // the address of its SMTP door
 
-	cmd    *exec.Cmd
-	exited <-chan struct{}
+	*servertest.Process // since its last start
 }
 
 var servingAt = regexp.MustCompile(`"msg":"serving","address":"([^"]+)".*"smtp_address":"([^"]+)"`)
@@ -102,9 +100,9 @@ func (n *node) start() {
 	log := must.Get(os.OpenFile(n.logFile, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600))(n.t)
 	defer log.Close() // the child has its own by then
 	begin := must.Get(log.Seek(0, io.SeekEnd))(n.t)
-	n.cmd = exec.Command(n.command[0], n.command[1:]...)
-	n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.environ, log, log
-	n.exited = must.Get(servertest.StartProcess(n.cmd))(n.t)
+	cmd := exec.Command(n.command[0], n.command[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = n.environ, log, log
+	n.Process = servertest.Start(n.t, cmd)
 	servertest.Eventually(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
 }
 
@@ -115,7 +113,7 @@ func (n *node) serves(begin int64) bool {
 		return false
 	}
 	select {
-	case <-n.exited:
+	case <-n.Ended:
 		n.t.Fatalf("node %d has ended at its start:\n%s", n.number, text[begin:])
 	default:
 	}
@@ -134,35 +132,15 @@ func (n *node) dial() net.Conn {
 	return must.Get(net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://")))(n.t)
 }
 
-// signal signals the node, which may be gone.
-func (n *node) signal(signal os.Signal) {
-	if err := n.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		n.t.Errorf("signalling node %d: %v", n.number, err)
-	}
-}
-
-func (n *node) kill() {
-	n.signal(syscall.SIGKILL)
-	<-n.exited
-}
+func (n *node) kill() { n.Stop(n.t, syscall.SIGKILL) }
 
 // stop ends the node in good order, and complains if there is none.
 func (n *node) stop() {
 	n.t.Helper()
-	n.signal(syscall.SIGTERM)
-	select {
-	case <-n.exited:
-	case <-time.After(stopWithin):
-		n.signal(syscall.SIGQUIT) // so that it logs what it is waiting for
-		<-n.exited
-	}
-	if status := n.cmd.ProcessState.ExitCode(); status != 0 {
+	if status := n.Stop(n.t, syscall.SIGTERM); status != 0 {
 		n.t.Errorf("node %d ended with status %d:\n%s", n.number, status, n.logged())
 	}
 }
-
-// stopWithin is more than the grace of a node that is told to end.
-const stopWithin = 45 * time.Second
 
 // logged is what the node has logged, requests left out.
 func (n *node) logged() string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/internal/must"
 )
 
 // A received is what the relays have received, collected as it comes.
@@ -28,10 +27,9 @@ type mailed struct{ code, to string }
 func (s *rig) startRelays() (urls []string) {
 	s.received.codes = map[string]mailed{}
 	for range 1 + s.rng.IntN(3)/2 {
-		relay := must.Get(fault.Start(fault.Script{}))(s.t)
-		s.t.Cleanup(func() { relay.Close() })
+		relay := fault.Run(s.t, fault.Script{})
 		s.relays = append(s.relays, relay)
-		urls = append(urls, "smtp://"+relay.Addr()+"?tls=none")
+		urls = append(urls, relay.URL())
 	}
 	return urls
 }

@@ -47,30 +47,13 @@ type rig struct {
 	relay        *fault.Server
 	faults       *throttletest.Faulty // of mailbox
 	mailbox      *throttle.Limiter
-	log          *logBuffer
+	log          *servertest.Log
 	mu           sync.Mutex
 	counts       map[string]int
 	kept         []string // what operators are shown
 	roots        *tls.Config
 	suppressions *suppression.List
 	ahead        atomic.Int64 // milliseconds that the clock of the records is ahead
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // setup changes a rig before it starts.
@@ -91,10 +74,9 @@ const (
 
 func start(t testing.TB, with setup) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logBuffer{}, counts: map[string]int{}}
-	r.relay = must.Get(fault.Start(with.script))(t)
-	t.Cleanup(func() { r.relay.Close() })
-	urls := []relay.URL{must.Get(relay.ParseURL("smtp://" + r.relay.Addr() + "?tls=none"))(t)}
+	r := &rig{t: t, log: &servertest.Log{}, counts: map[string]int{}}
+	r.relay = fault.Run(t, with.script)
+	urls := []relay.URL{must.Get(relay.ParseURL(r.relay.URL()))(t)}
 	relays := must.Get(relay.New(urls, relay.Options{}))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -205,9 +187,7 @@ func (r *rig) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = nil
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	r.log.b.Reset()
+	r.log.Reset()
 }
 
 // client is one connection that a test writes and reads line by line.

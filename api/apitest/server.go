@@ -213,7 +213,7 @@ func (s *Server) openRelays(faults *fault.Script, o relay.Options) {
 	url := s.Relay.URL()
 	if faults != nil {
 		s.faults = must.Have(fault.Start(*faults))
-		url = "smtp://" + s.faults.Addr() + "?tls=none"
+		url = s.faults.URL()
 	}
 	s.relays = must.Have(relay.New([]relay.URL{must.Have(relay.ParseURL(url))}, o))
 }

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +19,7 @@ import (
 // guide starts the program of docs/getting-started.md, with its page, on a server. It returns the page's URL.
 func guide(t *testing.T, s *server) string {
 	t.Helper()
-	dir, listener := t.TempDir(), must.Have(net.Listen("tcp", "127.0.0.1:0"))
-	address := listener.Addr().String()
-	must.Have(0, listener.Close())
+	dir, address := t.TempDir(), servertest.Address(t)
 	text := strings.NewReplacer("http://127.0.0.1:8080", s.URL, "127.0.0.1:3000", address).Replace(string(must.Have(os.ReadFile("../../docs/getting-started.md"))))
 	for name, language := range map[string]string{"main.go": "go", "page.html": "html"} {
 		block := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```").FindStringSubmatch(text)
@@ -32,14 +29,9 @@ func guide(t *testing.T, s *server) string {
 	if out, err := exec.Command("go", "build", "-o", program, filepath.Join(dir, "signup", "main.go")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), program)
+	cmd := exec.Command(program)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "MAILGATE_KEY="+apitest.APIKey)
-	must.Have(0, cmd.Start())
-	t.Cleanup(func() { cmd.Wait() }) // ends with the test's context
-	servertest.Eventually(t, "the program listens", func() bool {
-		connection, err := net.Dial("tcp", address)
-		return err == nil && connection.Close() == nil
-	})
+	servertest.Start(t, cmd).AwaitListening(t, address)
 	return "http://" + address
 }
 

@@ -52,7 +52,7 @@ func TestBackup_UnderLoadAndAfterKill_IsRestored(t *testing.T) {
 	loaded, dead := filepath.Join(t.TempDir(), "loaded"), filepath.Join(t.TempDir(), "dead")
 	does(t, environ, exitOK, "records", "backup", loaded)
 	stop.Store(true)
-	server.stop(t, syscall.SIGKILL)
+	server.Stop(t, syscall.SIGKILL)
 	load.Wait()
 	killed := count()
 	does(t, environ, exitOK, "records", "backup", dead)
@@ -79,10 +79,10 @@ func TestBackup_UnderLoadAndAfterKill_IsRestored(t *testing.T) {
 				}
 			}
 		}
-		if text := restored.log.String(); strings.Contains(text, `"WARN"`) {
+		if text := restored.Log.String(); strings.Contains(text, `"WARN"`) {
 			t.Errorf("the start warns: %s", text)
 		}
-		restored.stop(t, syscall.SIGTERM)
+		restored.Stop(t, syscall.SIGTERM)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestBackup_Mistakes_LeaveNoFile(t *testing.T) {
 	environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
 	does(t, environ, exitMisusage, "has no history", "backup", file)
 	does(t, append(environ, "MAILGATE_DATA_DIR=no-data"), exitMisusage, ": "+absolute("no-data")+" has no history", "backup", file)
-	startServer(t, environ).stop(t, syscall.SIGTERM)
+	startServer(t, environ).Stop(t, syscall.SIGTERM)
 	does(t, environ, exitOK, "", "backup", file)
 	does(t, environ, exitFailure, "mailgate: "+file+": file already exists; name a new file\n", "backup", file)
 	does(t, append(environ, "MAILGATE_DATA_DIR=:memory:"), exitMisusage, "MAILGATE_DATA_DIR", "backup", file+"2")

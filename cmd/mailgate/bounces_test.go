@@ -99,14 +99,14 @@ func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
 	operator.must(t, "DELETE", "/admin/suppressions/b@example.com", "", 204)
 	app.mustSend(t, "c@example.com", 200)
 	field := relay.List()[len(relay.List())-1].Header.Get("X-Mailin-Custom")
-	other.stop(t, syscall.SIGTERM)
+	other.Stop(t, syscall.SIGTERM)
 	environ = append(environ, "MAILGATE_SECRET=another-"+secret)
 	other = startServer(t, environ)
 	bounced(t, other.URL, "c@example.com", field)
 	if list := operator.get(t, "/admin/suppressions").Raw; strings.Contains(list, "c@example.com") {
 		t.Errorf("under another secret the list is %s", list)
 	}
-	other.stop(t, syscall.SIGTERM)
+	other.Stop(t, syscall.SIGTERM)
 	environ = append(environ, "MAILGATE_FORMER_SECRETS=older-"+secret+" | all-"+secret)
 	other = startServer(t, environ)
 	bounced(t, other.URL, "c@example.com", field)

@@ -38,7 +38,7 @@ func TestChallenge_TwoNodesAndOtherDoors_SolvedOnce(t *testing.T) {
 	if !strings.Contains(answer.Raw, `"http_code":429`) {
 		t.Errorf("Supabase is told %s", answer.Raw)
 	}
-	at := regexp.MustCompile(`"smtp_address":"([^"]+)"`).FindStringSubmatch(one.log.String())
+	at := regexp.MustCompile(`"smtp_address":"([^"]+)"`).FindStringSubmatch(one.Log.String())
 	err := smtp.SendMail(at[1], smtp.PlainAuth("", "app", apiKey, "127.0.0.1"), "no-reply@acme.example", []string{"carol@example.com"}, []byte(submitted))
 	if err == nil || !strings.Contains(err.Error(), `5.7.1 limit`) {
 		t.Errorf("the SMTP door says %v", err)

@@ -48,7 +48,7 @@ func TestTestMail_Relay_SaysTheOutcome(t *testing.T) {
 		t.Errorf("%d emails", len(mails))
 	}
 	does(t, settingsFor(relay.URL()), exitMisusage, "invalid recipient", "test-email", "alice")
-	_, broken := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent})
+	broken := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent}).URL()
 	does(t, settingsFor(broken), exitFailure, "554", "test-email", "alice@example.com")
 }
 
@@ -75,7 +75,7 @@ func TestTestMail_OAuth_SaysWhatIsWrong(t *testing.T) {
 	defer proxy.Close()
 	remote := servertest.Write(t, t.TempDir()+"/remote.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
 	environ := settingsFor(urlWith(remote), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String())
-	if status := launch(t, nil, environ, "test-email", "alice@example.com").end(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
+	if status := launch(t, nil, environ, "test-email", "alice@example.com").End(t); status != exitFailure || len(asked) != 1 || <-asked != "CONNECT login.example:443" {
 		t.Errorf("by way of a proxy: status %d", status)
 	}
 }

@@ -47,9 +47,9 @@ func TestDashboard_EachPanel_ShowsANodeInTraffic(t *testing.T) {
 	need.Long(t)
 	t.Parallel()
 	redis, receiver := redistest.Alone(t, "appendonly yes"), startBackEnd(t)
-	faulty, faultyURL := startFaulty(t, fault.Script{})
+	faulty := fault.Run(t, fault.Script{})
 	s := startSite(t, "rules:\n  - {name: by-domain, by: domain, limit: minute=90/60s}\n  - {name: trial, by: api_key, limit: minute=200/60s, shadow: true}\n",
-		besideRedis(t, redis, faultyURL, "MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_HOOK_BREVO="+brevoToken,
+		besideRedis(t, redis, faulty.URL(), "MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_HOOK_BREVO="+brevoToken,
 			"MAILGATE_EVENTS_URL="+receiver.URL, "MAILGATE_EVENTS_SECRET="+eventsSecret+"|"+formerEventsSecret))
 	ask := startPrometheus(t, strings.TrimPrefix(s.URL, "http://"))
 	began := time.Now()
@@ -109,14 +109,10 @@ func busyFor(t *testing.T, s *site, second int) {
 // startPrometheus watches a node each second, and returns what asks for the lines of an expression.
 func startPrometheus(t *testing.T, node string) (ask func(expr, legend string, since time.Time) []line) {
 	t.Helper()
-	dir, at := t.TempDir(), fmt.Sprint("127.0.0.1:", servertest.Port(t))
+	dir, at := t.TempDir(), servertest.Address(t)
 	config := servertest.Write(t, filepath.Join(dir, "prometheus.yml"),
 		fmt.Sprintf("scrape_configs: [{job_name: mailgate, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: [%q], labels: {instance: node-1}}]}]\n", node))
-	cmd := exec.Command(need.Program(t, "prometheus"), "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", at)
-	log := &output{}
-	cmd.Stdout, cmd.Stderr = log, log
-	ended := must.Get(servertest.StartProcess(cmd))(t)
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	servertest.Start(t, exec.Command(need.Program(t, "prometheus"), "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", at))
 	prometheus := newClient(t, "http://"+at, "")
 	servertest.Eventually(t, "Prometheus", func() bool {
 		answer, err := prometheus.ask("GET", "/-/ready", "", nil)

@@ -49,9 +49,9 @@ overrides:
 	if answer.Status != 200 || !strings.Contains(answer.Raw, `"http_code":422`) || !strings.Contains(answer.Raw, "This address does not accept the email.") {
 		t.Errorf("Supabase is told %d %s", answer.Status, answer.Raw)
 	}
-	at := regexp.MustCompile(`"smtp_address":"([^"]+)"`).FindStringSubmatch(s.log.String())
+	at := regexp.MustCompile(`"smtp_address":"([^"]+)"`).FindStringSubmatch(s.Log.String())
 	if at == nil {
-		t.Fatalf("no door in the log: %s", s.log)
+		t.Fatalf("no door in the log: %s", s.Log)
 	}
 	err := smtp.SendMail(at[1], smtp.PlainAuth("", "app", apiKey, "127.0.0.1"), "no-reply@acme.example", []string{"mallory@example.com"}, []byte(submitted))
 	if err == nil || !strings.Contains(err.Error(), "5.7.1 the rule disposable denies this recipient") {
@@ -66,7 +66,7 @@ overrides:
 			t.Errorf("the metrics have no %s", line)
 		}
 	}
-	if denied := s.log.lines(`"problem":"recipient-denied"`); len(denied) == 0 || denied[0]["rule"] == nil || strings.Contains(s.log.String(), "mallory") {
+	if denied := s.Log.Lines(`"problem":"recipient-denied"`); len(denied) == 0 || denied[0]["rule"] == nil || strings.Contains(s.Log.String(), "mallory") {
 		t.Errorf("the log has %v", denied)
 	}
 	if n := len(relay.List()); n != 4 {
@@ -91,7 +91,7 @@ func TestReload_WrongList_KeepsTheOldOne(t *testing.T) {
 		"other.example\nco.jp\n": list + ":2: this is a whole public suffix", "acme.example\n": list + ":1: it denies the domain of MAILGATE_FROM", "\x7fELF\x02\n": list + ":1: this is not text",
 	} {
 		write(text, "reload failed; keeping the current rules")
-		if !strings.Contains(s.log.String(), says) {
+		if !strings.Contains(s.Log.String(), says) {
 			t.Errorf("the log does not say %s", says)
 		}
 		s.app.mustSend(t, "b@mailinator.example", 422)

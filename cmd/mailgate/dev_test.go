@@ -17,10 +17,10 @@ import (
 
 // startDev runs mailgate dev in this process until the test ends, and returns a client for its
 // pages.
-func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *output) {
+func startDev(t *testing.T, environ []string, args ...string) (page client, stdout *servertest.Log) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	stdout, log, status, ended := &output{}, &output{}, -1, make(chan struct{})
+	stdout, log, status, ended := &servertest.Log{}, &servertest.Log{}, -1, make(chan struct{})
 	go func() {
 		defer close(ended)
 		status = Run(ctx, append([]string{"dev"}, args...), environ, stdout, log)
@@ -30,7 +30,7 @@ func startDev(t *testing.T, environ []string, args ...string) (page client, stdo
 		if <-ended; status != exitOK {
 			t.Errorf("exit status %d: %s", status, log)
 		}
-		log.leaksNothing(t)
+		leaksNothing(t, log)
 	})
 	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n(?s:.*)discards`)
 	servertest.Eventually(t, "the URL", func() bool {
@@ -47,7 +47,7 @@ func startDev(t *testing.T, environ []string, args ...string) (page client, stdo
 const anyPort = "--listen=127.0.0.1:0"
 
 // devClients are clients with the keys that dev prints.
-func devClients(t *testing.T, page client, stdout *output) (app, admin client) {
+func devClients(t *testing.T, page client, stdout *servertest.Log) (app, admin client) {
 	t.Helper()
 	keys := regexp.MustCompile(`API key +(\S+)\n +Admin key +(\S+)\n`).FindStringSubmatch(stdout.String())
 	if keys == nil {

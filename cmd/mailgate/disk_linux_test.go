@@ -24,7 +24,7 @@ func TestRedis_OwnDiskFull_SendsContinueUntilItIsAway(t *testing.T) {
 		if r, err := app.sendOnce("order-1", "keyed@example.com"); err != nil || r.Status != 200 {
 			t.Errorf("with an Idempotency-Key: %v, %d %s", err, r.Status, r.Raw)
 		}
-		if len(server.log.lines("could not be recorded on this node")) == 0 {
+		if len(server.Log.Lines("could not be recorded on this node")) == 0 {
 			t.Error("the disk was not full")
 		}
 		redis.Kill()

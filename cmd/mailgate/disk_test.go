@@ -35,7 +35,7 @@ func TestDataDir_Damaged_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "history")
 	environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
-	startServer(t, environ).stop(t, syscall.SIGTERM)
+	startServer(t, environ).Stop(t, syscall.SIGTERM)
 	if err := os.Remove(filepath.Join(dir, "history.db")); err != nil {
 		t.Fatal(err)
 	}
@@ -74,27 +74,27 @@ func TestSecret_Restarted_IsKept(t *testing.T) {
 	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir)
 	server := startServer(t, environ)
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
-	server.stop(t, syscall.SIGKILL)
+	server.Stop(t, syscall.SIGKILL)
 	path := filepath.Join(dir, secretFile)
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(server.log.String(), strings.TrimSpace(string(text))) {
+	if err != nil || strings.Contains(server.Log.String(), strings.TrimSpace(string(text))) {
 		t.Errorf("the secret is in the log, or %v", err)
 	}
 
 	const empty = "the data directory was empty"
-	warned := len(server.log.lines(empty))
+	warned := len(server.Log.Lines(empty))
 	server = startServer(t, environ)
-	if again := len(server.log.lines(empty)); warned != 1 || again != 0 {
+	if again := len(server.Log.Lines(empty)); warned != 1 || again != 0 {
 		t.Errorf("%d and %d warnings", warned, again)
 	}
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429)
 	newClient(t, server.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 200)
 	newClient(t, server.URL, apiKey).mustVerify(t, "alice@example.com", sixDigits.FindString(relay.List()[0].Text), 200)
-	server.stop(t, syscall.SIGTERM)
+	server.Stop(t, syscall.SIGTERM)
 
 	other := startServer(t, append(environ, "MAILGATE_SECRET=another-"+secret))
 	newClient(t, other.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 404)
-	other.stop(t, syscall.SIGTERM)
+	other.Stop(t, syscall.SIGTERM)
 	if err := os.WriteFile(path, text[:10], 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -150,12 +150,12 @@ func TestShutdown_DiskHangs_EndsWithTheGrace(t *testing.T) {
 	}()
 	servertest.Eventually(t, "a send to hang", func() bool { return server.shows(t, "mailgate_http_connections 2") })
 	began := time.Now()
-	status := server.stop(t, syscall.SIGTERM)
+	status := server.Stop(t, syscall.SIGTERM)
 	if took := time.Since(began); status != exitFailure || took > 4*time.Second {
 		t.Errorf("exit status %d after %v", status, took)
 	}
 	server.awaitLine(t, "draining", "grace")
-	if text := server.log.String(); !strings.Contains(text, "the shutdown did not finish within 1s") {
+	if text := server.Log.String(); !strings.Contains(text, "the shutdown did not finish within 1s") {
 		t.Error(text)
 	}
 	<-hangs

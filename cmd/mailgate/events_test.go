@@ -100,10 +100,10 @@ func TestEvents_EachKind_SurvivesAKill(t *testing.T) {
 	t.Parallel()
 	receiver := startBackEnd(t)
 	receiver.down.Store(true)
-	relay, relayURL := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "carol@"})
+	relay := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "carol@"})
 	dir := t.TempDir()
 	secrets := servertest.Write(t, filepath.Join(t.TempDir(), "secret"), eventsSecret+"|"+formerEventsSecret+"\n")
-	environ := settingsFor(relayURL, "MAILGATE_DATA_DIR="+dir, "MAILGATE_EVENTS_URL="+receiver.URL, "MAILGATE_EVENTS_SECRET_FILE="+secrets,
+	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir, "MAILGATE_EVENTS_URL="+receiver.URL, "MAILGATE_EVENTS_SECRET_FILE="+secrets,
 		"MAILGATE_HOOK_BREVO="+brevoToken, "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0")
 	p := startServer(t, environ)
 	app, operator := newClient(t, p.URL, apiKey), newClient(t, p.URL, adminKey)
@@ -123,7 +123,7 @@ func TestEvents_EachKind_SurvivesAKill(t *testing.T) {
 	operator.must(t, "PUT", "/admin/suppressions/bob@example.com", `{"reason":"complaint"}`, 204)
 	must.OK(t, submit(p.awaitLine(t, "serving", "smtp_address"))) // the one of the day
 	p.waits(t, 10)
-	p.stop(t, syscall.SIGKILL)
+	p.Stop(t, syscall.SIGKILL)
 	receiver.down.Store(false)
 	p = startServer(t, environ)
 	p.waits(t, 0)
@@ -172,7 +172,7 @@ func TestEvents_ReceiverHangs_SendsGoOn(t *testing.T) {
 		}
 	}
 	p.waits(t, 50)
-	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := p.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("it exits with %d", status)
 	}
 }
@@ -229,8 +229,7 @@ func TestEvents_SampleReceivers_TakeThem(t *testing.T) {
 			}
 			receiver := exec.Command("./run")
 			receiver.Dir, receiver.Env = dir, append(os.Environ(), "MAILGATE_EVENTS_SECRET="+eventsSecret)
-			ended := must.Get(servertest.StartProcess(receiver))(t)
-			t.Cleanup(func() { _ = receiver.Process.Kill(); <-ended })
+			servertest.Start(t, receiver)
 			for secret, result := range map[string]string{eventsSecret: "delivered", formerEventsSecret: "failed", formerEventsSecret + "|" + eventsSecret: "delivered"} {
 				p := startServer(t, settingsFor(startRelay(t).URL(), "MAILGATE_DATA_DIR="+t.TempDir(), "MAILGATE_EVENTS_URL=http://127.0.0.1:"+port+"/mailgate-events", "MAILGATE_EVENTS_SECRET="+secret))
 				newClient(t, p.URL, apiKey).mustSend(t, "alice@example.com", 200)

@@ -93,10 +93,10 @@ func TestServe_HookSupabase_SharesLimitsWithHTTP(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := p.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
-	lines := p.log.lines("hook-supabase")
+	lines := p.Log.Lines("hook-supabase")
 	if len(lines) != 3 || lines[0]["key"] != "supabase" || lines[1]["replayed"] != true || lines[2]["limit"] != "minute" || lines[2]["problem"] != "quota-exceeded" || lines[2]["mailbox"] == nil {
 		t.Errorf("the log has %v", lines)
 	}

@@ -104,9 +104,9 @@ func (l *ledgered) says(t testing.TB) string {
 	var listed struct{ Requests []json.RawMessage }
 	must.OK(t, json.Unmarshal([]byte(l.operator.must(t, "GET", "/admin/requests?limit=500", "", 200).Raw), &listed))
 	metrics := l.app.get(t, "/metrics").Raw
-	l.stop(t, syscall.SIGTERM)
+	l.Stop(t, syscall.SIGTERM)
 	var all strings.Builder
-	for text := range strings.Lines(l.log.String()) {
+	for text := range strings.Lines(l.Log.String()) {
 		if strings.Contains(text, `"msg":"request"`) || strings.Contains(text, `"msg":"submission"`) || strings.Contains(text, `"audit":true`) || strings.Contains(text, "shadow rule") {
 			if !strings.Contains(text, `"route":"metrics"`) && !strings.Contains(text, `"route":"admin-requests"`) {
 				all.WriteString("line " + inOrder(t, []byte(text)))
@@ -218,8 +218,8 @@ func TestLedger_EachOutcomeAtEachDoor_AsRecorded(t *testing.T) {
 		{"a relay that is full", fault.Script{At: fault.Banner, Kind: fault.Leaving}, func(l *ledgered, _ *fault.Server) { l.asks(t, 503) }},
 		{"a relay that hangs up", fault.Script{At: fault.Dot, Kind: fault.HangUp}, func(l *ledgered, _ *fault.Server) { l.asks(t, 504) }},
 	} {
-		relay, url := startFaulty(t, part.script)
-		l := startLedgered(t, url)
+		relay := fault.Run(t, part.script)
+		l := startLedgered(t, relay.URL())
 		part.does(l, relay)
 		all.WriteString("# " + part.name + "\n" + l.says(t))
 	}

@@ -18,8 +18,7 @@ import (
 // stall has nothing read of the log any more, and sends so many requests that no line finds room.
 func (p *process) stall(t testing.TB, app client) (resume func()) {
 	t.Helper()
-	p.log.stalled.Lock()
-	resume = sync.OnceFunc(p.log.stalled.Unlock)
+	resume = p.Log.Stall()
 	t.Cleanup(resume)
 	long := "/" + strings.Repeat("nothing", 10)
 	var all sync.WaitGroup
@@ -60,19 +59,19 @@ func TestLog_ReaderStalls_NothingWaits(t *testing.T) {
 		t.Errorf("dropped lines: %q", found)
 	}
 	began := time.Now()
-	server.signal(t, syscall.SIGTERM)
+	server.Signal(t, syscall.SIGTERM)
 	servertest.Eventually(t, "the process to end", server.gone)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	resume()
-	if status := server.end(t); status != exitOK {
+	if status := server.End(t); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 }
 
 // gone reports whether the process has ended, though nothing reads its log.
-func (p *process) gone() bool { return p.cmd.Process.Signal(syscall.Signal(0)) != nil }
+func (p *process) gone() bool { return p.Cmd.Process.Signal(syscall.Signal(0)) != nil }
 
 // An operator's action waits for the log while nothing is read of it. Its line is
 // written then.
@@ -106,7 +105,7 @@ func TestAudit_ReaderStalls_ActionWaits(t *testing.T) {
 func TestServe_CloseHangs_EndsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SHUTDOWN_GRACE=1s"))
-	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&output{})), nil))(t)
+	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{})), nil))(t)
 	at := listeners{main: must.Get(net.Listen("tcp", "127.0.0.1:0"))(t), ops: hanging{must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)}}
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())

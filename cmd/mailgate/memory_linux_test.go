@@ -42,7 +42,7 @@ func TestServe_InAGroup_KeepsToItsMemory(t *testing.T) {
 	if !server.shows(t, "go_gc_gomemlimit_bytes 2.14748364e+08") {
 		t.Error("the memory limit is not that of the group")
 	}
-	if status := server.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := server.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 }

@@ -50,7 +50,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 	} {
 		does(t, step.environ, step.status, step.says, strings.Fields(step.args)...)
 	}
-	if audit := server.log.lines(`"reason":"ticket-4711"`); len(audit) != 1 || audit[0]["mailbox"] != "8555ce41e4" {
+	if audit := server.Log.Lines(`"reason":"ticket-4711"`); len(audit) != 1 || audit[0]["mailbox"] != "8555ce41e4" {
 		t.Errorf("the audit log has %v", audit)
 	}
 }
@@ -68,7 +68,7 @@ func TestOperator_Action_ShownAndReset(t *testing.T) {
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")
 	does(t, environ, exitFailure, "answers 404", "reset", "--action", "replies", subject)
 	does(t, environ, exitMisusage, "--action: ", "reset", subject, "--action")
-	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || "subject "+fmt.Sprint(audit[0]["subject"]) != name || strings.Contains(s.log.String(), "user 4711") {
+	if audit := s.Log.Lines(`"reason":"ticket 4711"`); len(audit) != 1 || "subject "+fmt.Sprint(audit[0]["subject"]) != name || strings.Contains(s.Log.String(), "user 4711") {
 		t.Errorf("the audit log has %v", audit)
 	}
 }
@@ -106,7 +106,7 @@ deny: [{name: disposable, domains: [disposable.example]}]
 	does(t, environ, exitFailure, "subject must be an IPv4 or IPv6 address.", "reset", "--rule", "client-ip", "2001:db8::/64")
 	does(t, environ, exitFailure, "subject is missing.", "reset", "--rule", "client-ip")
 	does(t, environ, exitMisusage, "--rule and --action can't be used together", "reset", "--rule", "client-ip", "--action", "reply", "x")
-	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["rule"] != "client-ip" || strings.Contains(s.log.String(), "2001:db8") {
+	if audit := s.Log.Lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["rule"] != "client-ip" || strings.Contains(s.Log.String(), "2001:db8") {
 		t.Errorf("the audit log has %v", audit)
 	}
 }

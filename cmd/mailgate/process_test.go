@@ -3,17 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -46,52 +42,18 @@ const (
 // inMemory is the setting for a history that ends with the process.
 const inMemory = "MAILGATE_DATA_DIR=:memory:"
 
-// An output is what a program writes.
-type output struct {
-	stalled sync.Mutex // held while nothing is read
-	mu      sync.Mutex
-	text    bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.stalled.Lock()
-	defer o.stalled.Unlock()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// lines are the lines of the JSON log that contain these words.
-func (o *output) lines(words string) (found []map[string]any) {
-	for text := range strings.Lines(o.String()) {
-		var line map[string]any
-		if strings.Contains(text, words) && json.Unmarshal([]byte(text), &line) == nil {
-			found = append(found, line)
-		}
-	}
-	return found
-}
-
 // leaksNothing fails the test if a secret or a recipient is in what was logged.
-func (o *output) leaksNothing(t testing.TB) {
+func leaksNothing(t testing.TB, log *servertest.Log) {
 	t.Helper()
-	if text := o.String(); strings.Contains(text, secret) || strings.Contains(text, "@example.") {
+	if text := log.String(); strings.Contains(text, secret) || strings.Contains(text, "@example.") {
 		t.Errorf("a secret or a recipient is in the log:\n%s", text)
 	}
 }
 
 // A process is mailgate as a process of its own.
 type process struct {
-	URL    string
-	log    *output
-	cmd    *exec.Cmd
-	exited <-chan struct{} // closed when it has
+	*servertest.Process
+	URL string
 }
 
 // settingsFor is the environment of a server on a free port, with keys. Its cache is small, as
@@ -119,24 +81,13 @@ func besideRedis(t testing.TB, redis *redistest.Server, relayURL string, more ..
 // waiting for it.
 func launch(t testing.TB, through, environ []string, args ...string) *process {
 	t.Helper()
-	p := &process{log: &output{}}
 	line := slices.Concat(through, []string{os.Args[0]}, args)
-	p.cmd = exec.Command(line[0], line[1:]...)
-	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"),
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"),
 		"GORACE=atexit_sleep_ms=0") // by default a process waits for a second at its end
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.exited = must.Get(servertest.StartProcess(p.cmd))(t)
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may be gone already
-		<-p.exited
-		p.log.leaksNothing(t)
-		if strings.Contains(p.log.String(), "DATA RACE") { // a process that was killed has no status that says so
-			t.Error("the process has a data race")
-		}
-		if t.Failed() {
-			t.Logf("the log:\n%s", p.log)
-		}
-	})
+	p := &process{}
+	t.Cleanup(func() { leaksNothing(t, p.Log) }) // after its end
+	p.Process = servertest.Start(t, cmd)
 	return p
 }
 
@@ -156,38 +107,12 @@ func (p *process) serving(t testing.TB) *process {
 func (p *process) awaitLine(t testing.TB, message, field string) (value string) {
 	t.Helper()
 	servertest.Eventually(t, message, func() bool {
-		return slices.ContainsFunc(p.log.lines(message), func(line map[string]any) bool {
+		return slices.ContainsFunc(p.Log.Lines(message), func(line map[string]any) bool {
 			value, _ = line[field].(string)
 			return line["msg"] == message
 		})
 	})
 	return value
-}
-
-func (p *process) signal(t testing.TB, s syscall.Signal) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// stop sends a signal and waits until the process has ended.
-func (p *process) stop(t testing.TB, s syscall.Signal) (status int) {
-	t.Helper()
-	p.signal(t, s)
-	return p.end(t)
-}
-
-// end waits until the process has ended and returns its exit status, -1 for a signal.
-func (p *process) end(t testing.TB) (status int) {
-	t.Helper()
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		t.Fatalf("the process does not end:\n%s", p.log)
-		return 0
-	}
 }
 
 // run carries out one command line in this process.
@@ -221,12 +146,4 @@ func startRelay(t testing.TB) *sandbox.Server {
 	relay := must.Get(sandbox.Start(sandbox.Options{KeepMessages: 10_000}))(t)
 	t.Cleanup(func() { relay.Close() })
 	return relay
-}
-
-// startFaulty starts a relay that misbehaves.
-func startFaulty(t testing.TB, script fault.Script) (relay *fault.Server, url string) {
-	t.Helper()
-	relay = must.Get(fault.Start(script))(t)
-	t.Cleanup(func() { relay.Close() })
-	return relay, "smtp://" + relay.Addr() + "?tls=none"
 }

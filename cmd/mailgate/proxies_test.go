@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mailgate/mailgate"
-	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -47,7 +45,7 @@ const mainOfNginx = "daemon off; pid DIR/pid; events { worker_connections 4096; 
 // startProxy starts a proxy before nodes, and returns its URL.
 func startProxy(t *testing.T, name string, nodes []string) string {
 	t.Helper()
-	p, dir, at := proxies[name], t.TempDir(), fmt.Sprint("127.0.0.1:", servertest.Port(t))
+	p, dir, at := proxies[name], t.TempDir(), servertest.Address(t)
 	path := need.Program(t, name)
 	changes := append([]string{"DIR", dir, "AT", at}, p.changes...)
 	for i, node := range nodes {
@@ -67,24 +65,10 @@ func startProxy(t *testing.T, name string, nodes []string) string {
 	for _, arg := range p.args {
 		cmd.Args = append(cmd.Args, own.Replace(arg))
 	}
-	log := &output{}
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
-	cmd.Stdout, cmd.Stderr = log, log
-	ended := must.Get(servertest.StartProcess(cmd))(t)
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // nginx ends its workers
-		<-ended
-		if t.Failed() {
-			t.Logf("%s: %.4000s", name, log)
-		}
-	})
-	servertest.Eventually(t, name, func() bool {
-		conn, err := net.Dial("tcp", at)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
+	proxy := servertest.Start(t, cmd)
+	t.Cleanup(func() { proxy.Stop(t, syscall.SIGTERM) }) // nginx ends its workers
+	proxy.AwaitListening(t, at)
 	return "http://" + at
 }
 
@@ -137,7 +121,7 @@ func TestProxies_RollingRestart_NoRequestIsLost(t *testing.T) {
 			var environs [][]string
 			var addresses []string
 			for range 3 {
-				addresses = append(addresses, fmt.Sprint("127.0.0.1:", servertest.Port(t)))
+				addresses = append(addresses, servertest.Address(t))
 				environ := besideRedis(t, redis, relay.URL(), "MAILGATE_LISTEN="+addresses[len(addresses)-1], "MAILGATE_TRUSTED_PROXIES=127.0.0.0/8",
 					"MAILGATE_DRAIN_DELAY=5s", "MAILGATE_LOG_LEVEL=warn")
 				environs = append(environs, environ)
@@ -148,7 +132,7 @@ func TestProxies_RollingRestart_NoRequestIsLost(t *testing.T) {
 			for i, node := range nodes {
 				before := load.answers.Load()
 				servertest.Eventually(t, "a second's requests", func() bool { return load.answers.Load() > before+proxiedRate/2 })
-				if status := node.stop(t, syscall.SIGTERM); status != exitOK {
+				if status := node.Stop(t, syscall.SIGTERM); status != exitOK {
 					t.Errorf("node %d exits with %d", i, status)
 				}
 				startReady(t, environs[i], addresses[i])

@@ -30,7 +30,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	if ready := app.must(t, "GET", "/readyz", "", 200); !alone.Body.Degraded || !strings.Contains(ready.Raw, `"degraded":true,"degraded_since":"20`) {
 		t.Errorf("without Redis: %s, /readyz %s", alone.Raw, ready.Raw)
 	}
-	server.stop(t, syscall.SIGKILL)
+	server.Stop(t, syscall.SIGKILL)
 
 	server = startServer(t, environ)
 	if r := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429); !r.Body.Degraded || r.Body.Limit != "minute" {
@@ -44,7 +44,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	if len(told.Body.Sends) != 1 || told.Body.Sends[0].ID != alone.Body.ID {
 		t.Errorf("on record is %s, want %v", told.Raw, alone.Body.ID)
 	}
-	if ended := server.log.lines(`"Redis is back`); len(ended) != 1 {
+	if ended := server.Log.Lines(`"Redis is back`); len(ended) != 1 {
 		t.Errorf("the log has %v", ended)
 	}
 }
@@ -178,12 +178,12 @@ func TestRedis_MoreReplicasThanConfirm_Warns(t *testing.T) {
 	server := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_CONFIRM=1"))
 	servertest.Eventually(t, "a send", func() bool { return newClient(t, server.URL, apiKey).get(t, "/readyz").Status == 200 })
 	const warning, metric = "more replicas than must confirm a send", "mailgate_redis_unconfirming_replicas "
-	if !server.shows(t, metric+"0") || len(server.log.lines(warning)) > 0 {
-		t.Errorf("with one replica the log has %v", server.log.lines(warning))
+	if !server.shows(t, metric+"0") || len(server.Log.Lines(warning)) > 0 {
+		t.Errorf("with one replica the log has %v", server.Log.Lines(warning))
 	}
 	redistest.Alone(t, "replicaof "+host+" "+port)
 	servertest.Eventually(t, "the second replica to show", func() bool { return server.shows(t, metric+"1") })
-	if warned := server.log.lines(warning); len(warned) != 1 || warned[0]["replicas"] != 2.0 {
+	if warned := server.Log.Lines(warning); len(warned) != 1 || warned[0]["replicas"] != 2.0 {
 		t.Errorf("the log has %v", warned)
 	}
 }

@@ -39,9 +39,9 @@ func (s *site) subject(t testing.TB, text string) {
 // reload tells the server to read its files again, after which the log has to say this.
 func (s *site) reload(t testing.TB, says string) {
 	t.Helper()
-	lines := func() []string { return regexp.MustCompile(`.*"msg":"reload.*`).FindAllString(s.log.String(), -1) }
+	lines := func() []string { return regexp.MustCompile(`.*"msg":"reload.*`).FindAllString(s.Log.String(), -1) }
 	before := len(lines())
-	s.signal(t, syscall.SIGHUP)
+	s.Signal(t, syscall.SIGHUP)
 	servertest.Eventually(t, "the reload", func() bool { return len(lines()) > before })
 	if line := lines()[before]; !strings.Contains(line, says) {
 		t.Errorf("the log says %s, want %s", line, says)
@@ -140,7 +140,7 @@ func TestReload_MistakeInAFile_ChangesNothing(t *testing.T) {
 	if got := strings.Join(subjects, " "); got != "First Second Fourth" {
 		t.Errorf("the subjects are %s", got)
 	}
-	digest := s.log.lines(`"templates":"changed"`)[1]["rules_digest"]
+	digest := s.Log.Lines(`"templates":"changed"`)[1]["rules_digest"]
 	does(t, settingsFor("smtps://relay.example"), exitOK, fmt.Sprintf("(digest %s)", digest), "check-config", "--rules="+s.rules)
 	if !s.shows(t, "mailgate_reload_last_successful 1") || !s.shows(t, fmt.Sprintf("mailgate_rules_info{digest=%q} 1", digest)) {
 		t.Errorf("the metrics do not show the digest %v", digest)

@@ -38,10 +38,10 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 	watching.prints(t, "quota-exceeded smtp")
 	app.mustSend(t, "alice@example.com", 429)
 	watching.prints(t, "quota-exceeded http")
-	if status := server.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := server.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("the server exits with %d while its requests are followed", status)
 	}
-	if status := watching.end(t); status != exitFailure {
+	if status := watching.End(t); status != exitFailure {
 		t.Errorf("status %d, though the server is gone", status)
 	}
 }
@@ -49,5 +49,5 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 // prints waits until a command has printed a text.
 func (p *process) prints(t testing.TB, text string) {
 	t.Helper()
-	servertest.Eventually(t, text, func() bool { return strings.Contains(p.log.String(), text) })
+	servertest.Eventually(t, text, func() bool { return strings.Contains(p.Log.String(), text) })
 }

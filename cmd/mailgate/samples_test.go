@@ -58,7 +58,7 @@ func TestSamples_RequestsAndRules_Work(t *testing.T) {
 
 // tryRequest makes a request as a page shows it. The answer must have the members, headers and
 // status that the page shows.
-func tryRequest(t *testing.T, page client, stdout *output, typed, shown string) {
+func tryRequest(t *testing.T, page client, stdout *servertest.Log, typed, shown string) {
 	t.Helper()
 	app, admin := devClients(t, page, stdout)
 	if strings.Contains(typed, "/verify-code") {

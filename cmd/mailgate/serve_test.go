@@ -53,12 +53,12 @@ func TestServe_Term_DrainsAndASecondOneEnds(t *testing.T) {
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0", "MAILGATE_DRAIN_DELAY=50s", "MAILGATE_SHUTDOWN_GRACE=1m"))
 	app, ops := newClient(t, server.URL, apiKey), newClient(t, "http://"+server.awaitLine(t, "serving", "ops_address"), "")
 	app.must(t, "GET", "/readyz", "", 200)
-	server.signal(t, syscall.SIGTERM)
+	server.Signal(t, syscall.SIGTERM)
 	servertest.Eventually(t, "/readyz to be 503", func() bool { return app.get(t, "/readyz").Status == 503 })
 	app.mustSend(t, "alice@example.com", 200)
 	ops.must(t, "GET", "/readyz", "", 503)
 	ops.must(t, "GET", "/metrics", "", 200)
-	if status := server.stop(t, syscall.SIGTERM); status != -1 {
+	if status := server.Stop(t, syscall.SIGTERM); status != -1 {
 		t.Errorf("exit status %d, want the end by the signal", status)
 	}
 }
@@ -66,8 +66,8 @@ func TestServe_Term_DrainsAndASecondOneEnds(t *testing.T) {
 // The grace bounds the drain: longer requests are cut off, and the exit status says so.
 func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 	t.Parallel()
-	relay, url := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	server := startServer(t, settingsFor(url, inMemory, "MAILGATE_SHUTDOWN_GRACE=300ms"))
+	relay := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	server := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_SHUTDOWN_GRACE=300ms"))
 	app := newClient(t, server.URL, apiKey)
 	answered := make(chan struct{})
 	go func() {
@@ -75,7 +75,7 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 		_, _ = app.sendOnce("key", "alice@example.com") // it is cut off
 	}()
 	servertest.Eventually(t, "the email at the relay", func() bool { return len(relay.Mails()) == 1 })
-	if status := server.stop(t, syscall.SIGTERM); status != exitFailure || len(server.log.lines("draining")) != 1 {
+	if status := server.Stop(t, syscall.SIGTERM); status != exitFailure || len(server.Log.Lines("draining")) != 1 {
 		t.Errorf("exit status %d", status)
 	}
 	<-answered
@@ -84,7 +84,7 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory))
-	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&output{})), nil))(t)
+	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{})), nil))(t)
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
 		t.Errorf("it ended with %v", err)
@@ -108,7 +108,7 @@ func TestServe_FewFiles_AcceptsFewerConnections(t *testing.T) {
 		all.Go(func() { app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200) })
 	}
 	all.Wait()
-	warned := server.log.lines("fewer connections than max_connections")
+	warned := server.Log.Lines("fewer connections than max_connections")
 	if len(warned) != 1 || warned[0]["connections"] != float64(files/2) {
 		t.Errorf("the log says %v", warned)
 	}
@@ -121,14 +121,14 @@ func TestServe_ReaderOfLogGone_Continues(t *testing.T) {
 	app := newClient(t, server.URL, apiKey)
 	app.mustSend(t, "alice@example.com", 200)
 	app.mustSend(t, "alice@example.com", 429)
-	if status := server.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := server.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 }
 
 // Lines of requests wait for others, but not for long, and stay before what is logged after them.
 func TestLog_Requests_InOrderAndInTime(t *testing.T) {
-	out := &output{}
+	out := &servertest.Log{}
 	c, to := configOf(t, nil), newLogOutput(out)
 	log, audit := newLogging(c, to).outcomes, newAudit(c, to)
 	line := func(level slog.Level, n int) {
@@ -150,7 +150,7 @@ func TestLog_Requests_InOrderAndInTime(t *testing.T) {
 func TestAudit_EveryLogLevel_IsWritten(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]string{"json": `"audit":true`, "text": "audit=true"} {
-		c, out := configOf(t, nil, "--log-level=error", "--log-format="+format), &output{}
+		c, out := configOf(t, nil, "--log-level=error", "--log-format="+format), &servertest.Log{}
 		log := newLogOutput(out)
 		slog.New(newLogging(c, log).handler).Warn("not logged")
 		newAudit(c, log).Info("reset")

@@ -27,8 +27,8 @@ type smartHost struct {
 
 func startSmartHost(t *testing.T, script fault.Script, through func(door string) string, settings ...string) *smartHost {
 	t.Parallel()
-	relay, relayURL := startFaulty(t, script)
-	p := startServer(t, settingsFor(relayURL, append([]string{inMemory, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"}, settings...)...))
+	relay := fault.Run(t, script)
+	p := startServer(t, settingsFor(relay.URL(), append([]string{inMemory, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0"}, settings...)...))
 	door := p.awaitLine(t, "serving", "smtp_address")
 	if through != nil {
 		door = through(door)

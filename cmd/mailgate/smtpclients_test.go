@@ -69,9 +69,9 @@ const gone = "gone.example"
 // Clients of others sign in and send, tell their user of a limit, a deferral and a refusal of the relay, and
 // whether they go on with the rest or give up, each mailbox is charged the emails that it was sent.
 func TestSMTPClients_RefusedDeferredOneOfTwo_ToldAndChargedExactly(t *testing.T) {
-	relay, url := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "@" + gone})
+	relay := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "@" + gone})
 	const late = "late-" + secret
-	p := startServer(t, settingsFor(url, inMemory, "MAILGATE_API_KEYS=app:"+apiKey+",late:"+late, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0",
+	p := startServer(t, settingsFor(relay.URL(), inMemory, "MAILGATE_API_KEYS=app:"+apiKey+",late:"+late, "MAILGATE_TIERS=hour=1/1h", "MAILGATE_LOOKUP_RATE=0",
 		"MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_SUBMISSION_DEFER=late"))
 	door := p.awaitLine(t, "serving", "smtp_address")
 	ops := newClient(t, p.URL, adminKey)

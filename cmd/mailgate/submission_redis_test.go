@@ -90,7 +90,7 @@ func TestRedis_SMTPDoors_ShareLimitsAndReplies(t *testing.T) {
 	must.OK(t, loses.PrintfLine("%s", submitted+"."))
 	id := ""
 	servertest.Eventually(t, "the email is sent", func() bool {
-		for _, line := range first.log.lines(`"msg":"submission"`) {
+		for _, line := range first.Log.Lines(`"msg":"submission"`) {
 			id, _ = line["id"].(string)
 		}
 		return id != ""
@@ -116,7 +116,7 @@ func TestRedis_SMTPDoors_ShareLimitsAndReplies(t *testing.T) {
 	}
 
 	again.says("RCPT TO:<bob@example.com>", "250")
-	if first.stop(t, syscall.SIGTERM) != exitOK {
+	if first.Stop(t, syscall.SIGTERM) != exitOK {
 		t.Error("the first node does not end")
 	}
 	again.text("250")
@@ -135,10 +135,10 @@ func TestRedis_SMTPDoorStopped_Refunds(t *testing.T) {
 	if a, b := second.onRecord(t, "alice@example.com"), second.onRecord(t, "bob@example.com"); a != 1 || b != 1 {
 		t.Errorf("%d and %d are on record", a, b)
 	}
-	first.signal(t, syscall.SIGTERM)
+	first.Signal(t, syscall.SIGTERM)
 	charged.reads("421")
 	inText.reads("421")
-	if status := first.end(t); status != exitOK {
+	if status := first.End(t); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 	for _, email := range []string{"alice@example.com", "bob@example.com"} { // known at the other node within a second
@@ -198,7 +198,7 @@ func TestRedis_AwayAndContinuing_SMTPDoorSends(t *testing.T) {
 		t.Errorf("/readyz %s", ready.Raw)
 	}
 	servertest.Eventually(t, "a refusal in the log, as degraded", func() bool {
-		line := server.log.lines(`"outcome":"quota-exceeded"`)
+		line := server.Log.Lines(`"outcome":"quota-exceeded"`)
 		return len(line) == 1 && fmt.Sprint(line[0]["degraded"]) == "true"
 	})
 	redis.Restart()

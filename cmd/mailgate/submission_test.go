@@ -49,12 +49,12 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-	servertest.Eventually(t, "the refusal over HTTP is logged", func() bool { return len(p.log.lines(`"problem":"quota-exceeded"`)) == 1 })
-	lines := p.log.lines(`"msg":"submission"`)
+	servertest.Eventually(t, "the refusal over HTTP is logged", func() bool { return len(p.Log.Lines(`"problem":"quota-exceeded"`)) == 1 })
+	lines := p.Log.Lines(`"msg":"submission"`)
 	if len(lines) != 2 || lines[0]["outcome"] != "sent" || lines[1]["limit"] != "minute" || lines[0]["key"] != "app" {
 		t.Errorf("the log has %v", lines)
 	}
-	for name := range p.log.lines(`"problem":"quota-exceeded"`)[0] {
+	for name := range p.Log.Lines(`"problem":"quota-exceeded"`)[0] {
 		if _, has := lines[1][name]; !has && name != "route" && name != "problem" {
 			t.Errorf("the log of the door lacks %q: %v", name, lines[1])
 		}
@@ -62,7 +62,7 @@ func TestServe_SMTPDoor_SharesLimitsWithHTTP(t *testing.T) {
 	if len(relay.List()) != 1 {
 		t.Errorf("%d emails", len(relay.List()))
 	}
-	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := p.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 }
@@ -158,13 +158,13 @@ func TestServe_SMTPDoor_CertificateIsReadAgain(t *testing.T) {
 		t.Fatalf("it shows %s", got)
 	}
 	servertest.Write(t, cert, "no certificate")
-	p.signal(t, syscall.SIGHUP)
+	p.Signal(t, syscall.SIGHUP)
 	p.awaitLine(t, "reload failed; keeping the current rules, templates and certificate", "error")
 	if got := shown(); got != "[first.example]" {
 		t.Errorf("it shows %s", got)
 	}
 	write("second.example")
-	p.signal(t, syscall.SIGHUP)
+	p.Signal(t, syscall.SIGHUP)
 	servertest.Eventually(t, "the second is shown", func() bool { return shown() == "[second.example]" })
 }
 

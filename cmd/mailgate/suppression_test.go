@@ -51,7 +51,7 @@ func TestSuppression_TwoNodesAndOutage_NothingIsSent(t *testing.T) {
 	app.mustSend(t, "a@example.com", 422)
 	operator.suppress(t, "d@example.com", 503)
 	operator.must(t, http.MethodDelete, "/admin/suppressions/a@example.com", "", 503)
-	other.stop(t, syscall.SIGKILL)
+	other.Stop(t, syscall.SIGKILL)
 	other = startServer(t, environ)
 	app = newClient(t, other.URL, apiKey)
 	app.mustSend(t, "b@example.com", 422)
@@ -74,7 +74,7 @@ func TestSuppression_KilledAndRestored_Kept(t *testing.T) {
 	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+filepath.Join(dir, "data"))
 	server := startServer(t, environ)
 	newClient(t, server.URL, adminKey).suppress(t, "alice@example.com", 204)
-	server.stop(t, syscall.SIGKILL)
+	server.Stop(t, syscall.SIGKILL)
 	server = startServer(t, environ)
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 422)
 	does(t, environ, exitOK, "records are in", "backup", filepath.Join(dir, "copy"))
@@ -107,18 +107,18 @@ func TestSuppression_DiskToRedisAndBack_Kept(t *testing.T) {
 	for _, email := range []string{"kept@example.com", "lifted@example.com"} {
 		operator.suppress(t, email, 204)
 	}
-	node.stop(t, syscall.SIGTERM)
+	node.Stop(t, syscall.SIGTERM)
 	node, operator = start(shared, map[string]int{"kept@example.com": suppressed, "lifted@example.com": suppressed})
-	if lines := node.log.lines("is in Redis now"); len(lines) != 1 || lines[0]["added"] != 2.0 {
+	if lines := node.Log.Lines("is in Redis now"); len(lines) != 1 || lines[0]["added"] != 2.0 {
 		t.Errorf("the log says %v", lines)
 	}
 	operator.must(t, http.MethodDelete, "/admin/suppressions/lifted@example.com", "", 204)
 	operator.suppress(t, "shared@example.com", 204)
-	node.stop(t, syscall.SIGTERM)
+	node.Stop(t, syscall.SIGTERM)
 	node, _ = start(alone, map[string]int{"kept@example.com": suppressed, "lifted@example.com": lifted, "shared@example.com": suppressed})
-	node.stop(t, syscall.SIGTERM)
+	node.Stop(t, syscall.SIGTERM)
 	node, _ = start(shared, map[string]int{"kept@example.com": suppressed, "shared@example.com": suppressed})
-	if lines := node.log.lines("is in Redis now"); len(lines) != 0 {
+	if lines := node.Log.Lines("is in Redis now"); len(lines) != 0 {
 		t.Errorf("a list that Redis had is brought there: %v", lines)
 	}
 }
@@ -205,7 +205,7 @@ func TestSuppression_ByHand_ChangedAndPrinted(t *testing.T) {
 	does(t, environ, exitMisusage, "expected an email address or --import", "suppress")
 	does(t, environ, exitFailure, "422", "suppress", "alice")
 	does(t, environ, exitFailure, "no such file", "suppress", "--import", filepath.Join(dir, "none"), "--reason", "manual")
-	if audit := server.log.lines(`"source":"ticket, 4711"`); len(audit) != 1 {
+	if audit := server.Log.Lines(`"source":"ticket, 4711"`); len(audit) != 1 {
 		t.Errorf("the audit log has %v", audit)
 	}
 }

@@ -26,9 +26,9 @@ func TestServe_ToTheJournal_EachLineHasItsPriority(t *testing.T) {
 		p := launch(t, []string{"/bin/sh", "-c", `exec "$0" "$@" 2>>"$TO"`}, environ, "serve")
 		if status == exitOK {
 			servertest.Eventually(t, "the start", func() bool { return strings.Contains(readFile(t, path), "serving") })
-			p.signal(t, syscall.SIGTERM)
+			p.Signal(t, syscall.SIGTERM)
 		}
-		if got := p.end(t); got != status {
+		if got := p.End(t); got != status {
 			t.Errorf("exit status %d", got)
 		}
 		return readFile(t, path)
@@ -74,11 +74,11 @@ func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
 		t.Errorf("at the start: %q", got)
 	}
 	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
-	server.signal(t, syscall.SIGTERM)
+	server.Signal(t, syscall.SIGTERM)
 	if got := state(); got != "STOPPING=1" {
 		t.Errorf("at the stop: %q", got)
 	}
-	if status := server.end(t); status != exitOK {
+	if status := server.End(t); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 }

@@ -126,13 +126,13 @@ func TestServe_Collector_GetsTheSpansOfARequest(t *testing.T) {
 		`"problem":"quota-exceeded"`: "decision of send-code rule=mailbox limit=minute outcome=quota-exceeded\nsend-code of  door=http problem=quota-exceeded rule=mailbox limit=minute status=429 outcome=quota-exceeded",
 		`"msg":"submission"`:         "decision of smtp rule=mailbox limit=minute outcome=quota-exceeded\nsmtp of  quota-exceeded:0",
 	} {
-		servertest.Eventually(t, message, func() bool { return len(p.log.lines(message)) == 1 })
-		id, _ := p.log.lines(message)[0]["trace_id"].(string)
+		servertest.Eventually(t, message, func() bool { return len(p.Log.Lines(message)) == 1 })
+		id, _ := p.Log.Lines(message)[0]["trace_id"].(string)
 		if got := strings.Join(otel.trace(t, id, 2), "\n"); id == parent || got != want {
 			t.Errorf("the spans are\n%s, want\n%s", got, want)
 		}
 	}
-	if status := p.stop(t, syscall.SIGTERM); status != exitOK {
+	if status := p.Stop(t, syscall.SIGTERM); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
 	otel.trace(t, parent, 4) // no more, though a client without a key sent it
@@ -147,16 +147,13 @@ func TestServe_Collector_GetsTheSpansOfARequest(t *testing.T) {
 func TestServe_RealCollector_PrintsTheSpans(t *testing.T) {
 	need.Long(t)
 	t.Parallel()
-	program, at, log := filepath.Join(t.TempDir(), "collector"), fmt.Sprint("127.0.0.1:", servertest.Port(t)), &output{}
+	program, at := filepath.Join(t.TempDir(), "collector"), servertest.Address(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-C", "../../.ci/collector", "-o", program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.Command(program, "--config", `yaml:{receivers: {otlp: {protocols: {http: {endpoint: "`+at+`"}}}}, exporters: {debug: {verbosity: detailed}},
-		service: {pipelines: {traces: {receivers: [otlp], exporters: [debug]}}, telemetry: {metrics: {level: none}}}}`)
-	cmd.Stdout, cmd.Stderr = log, log
-	ended := must.Get(servertest.StartProcess(cmd))(t)
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	log := servertest.Start(t, exec.Command(program, "--config", `yaml:{receivers: {otlp: {protocols: {http: {endpoint: "`+at+`"}}}}, exporters: {debug: {verbosity: detailed}},
+		service: {pipelines: {traces: {receivers: [otlp], exporters: [debug]}}, telemetry: {metrics: {level: none}}}}`)).Log
 	servertest.Eventually(t, "the collector", func() bool { return strings.Contains(log.String(), "Everything is ready") })
 	p := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+at, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_RESOURCE_ATTRIBUTES=service.instance.id=node-1"))
 	newClient(t, p.URL, apiKey).mustSend(t, "alice@example.com", 200)
@@ -187,7 +184,7 @@ func TestServe_CollectorSilent_NothingWaits(t *testing.T) {
 	}
 	p.awaitLine(t, "traces are dropped, as their collector does not take them; this is said once a minute", "cause")
 	began = time.Now()
-	if status := p.stop(t, syscall.SIGTERM); status != exitOK || time.Since(began) > 10*time.Second {
+	if status := p.Stop(t, syscall.SIGTERM); status != exitOK || time.Since(began) > 10*time.Second {
 		t.Errorf("exit status %d after %s", status, time.Since(began))
 	}
 }

@@ -131,6 +131,6 @@ func oneAfterTheOther(t *testing.T, through []string) {
 		email := fmt.Sprintf("m%d@example.com", i)
 		app.mustSend(t, email, 200)
 		before = append(before, email)
-		node.stop(t, end)
+		node.Stop(t, end)
 	}
 }

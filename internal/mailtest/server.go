@@ -190,14 +190,9 @@ func (s *Server) launch(t testing.TB) {
 	}
 	defer words.Close() // the child has its own by then
 	cmd := s.command("-bdf")
-	cmd.Stdout, cmd.Stderr = words, words
-	if s.ended, err = servertest.StartProcess(cmd); err != nil {
-		t.Fatalf("cannot start exim4: %v", err)
-	}
-	t.Cleanup(func() {
-		endGroup(cmd.Process.Pid)
-		<-s.ended
-	})
+	cmd.Stdout, cmd.Stderr = words, words // no pipe, which its children would hold open
+	s.ended = servertest.Start(t, cmd).Ended
+	t.Cleanup(func() { endGroup(cmd.Process.Pid) })
 }
 
 // command is one of the program, as the server's user, in a group of its own.

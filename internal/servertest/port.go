@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"fmt"
 	"runtime"
 	"syscall"
 	"testing"
@@ -34,4 +35,10 @@ func Port(t testing.TB) int {
 		t.Fatalf("reading the port: %v", err)
 	}
 	return name.(*syscall.SockaddrInet4).Port
+}
+
+// Address returns an address of 127.0.0.1 with a [Port].
+func Address(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprint("127.0.0.1:", Port(t))
 }

@@ -58,8 +58,8 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	if v := n.take(t, "alice"); v.Allowed || v.Degraded {
 		t.Errorf("after the outage: admitted %v, alone %v", v.Allowed, v.Degraded)
 	}
-	if n.log.count("Redis is away") != 1 || n.log.count("Redis is back") != 1 || n.log.count("alice") != 0 {
-		t.Errorf("the log is\n%s", n.log.text.String())
+	if n.log.Count("Redis is away") != 1 || n.log.Count("Redis is back") != 1 || n.log.Count("alice") != 0 {
+		t.Errorf("the log is\n%s", n.log.String())
 	}
 }
 
@@ -120,8 +120,8 @@ func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
 	if !onRecord(t, server.Client(), "alice", id) {
 		t.Error("Redis was not told")
 	}
-	if n.log.count("admitted=0") != 0 {
-		t.Errorf("the log is\n%s", n.log.text.String())
+	if n.log.Count("admitted=0") != 0 {
+		t.Errorf("the log is\n%s", n.log.String())
 	}
 }
 
@@ -277,8 +277,8 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	n.admit(t, "alice", true)
 	n.admit(t, "bob", true)
 	back(t, server, n)
-	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("journal operations dropped") != 1 || n.log.count("alice") != 0 {
-		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
+	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.Count("journal operations dropped") != 1 || n.log.Count("alice") != 0 {
+		t.Errorf("Redis has %v; the log is\n%s", told, n.log.String())
 	}
 }
 

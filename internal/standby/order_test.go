@@ -26,13 +26,13 @@ func TestLog_OutageEndsAtOnce_AwayThenBack(t *testing.T) {
 	redis.Restart()
 	n.Start()
 	servertest.Eventually(t, "Redis is asked again", func() bool { return n.State().Away == 0 })
-	for end := time.Now().Add(500 * time.Millisecond); n.log.count("Redis is back") == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(500 * time.Millisecond); n.log.Count("Redis is back") == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // long enough for a line that does not wait
 	}
 	release()
 	<-done
-	servertest.Eventually(t, "both lines", func() bool { return n.log.count("Redis is away") == 1 && n.log.count("Redis is back") == 1 })
-	if text := n.log.text.String(); strings.Index(text, "Redis is away") > strings.Index(text, "Redis is back") {
+	servertest.Eventually(t, "both lines", func() bool { return n.log.Count("Redis is away") == 1 && n.log.Count("Redis is back") == 1 })
+	if text := n.log.String(); strings.Index(text, "Redis is away") > strings.Index(text, "Redis is back") {
 		t.Error(text)
 	}
 }

@@ -50,8 +50,8 @@ func TestMirror_Fails_NotAlone(t *testing.T) {
 	n := open(t, dir, server.URL())
 	n.onFaultyDisk(t).fails.Store(true)
 	n.admit(t, "alice", false)
-	if s := n.State(); s.Unrecorded != 1 || n.log.count("not be recorded") != 1 {
-		t.Errorf("%d unrecorded; the log is\n%s", s.Unrecorded, n.log.text.String())
+	if s := n.State(); s.Unrecorded != 1 || n.log.Count("not be recorded") != 1 {
+		t.Errorf("%d unrecorded; the log is\n%s", s.Unrecorded, n.log.String())
 	}
 	server.Kill()
 	for range 2 {
@@ -97,7 +97,7 @@ func TestMirror_LateAndFailed_CountedOnce(t *testing.T) {
 	d.fails.Store(true)
 	n.admit(t, "alice", false)
 	close(taken)
-	servertest.Eventually(t, "the write to fail", func() bool { return n.log.count("not be recorded") == 1 })
+	servertest.Eventually(t, "the write to fail", func() bool { return n.log.Count("not be recorded") == 1 })
 	if s := n.State(); s.Unrecorded != 1 {
 		t.Errorf("%d are unrecorded, want 1", s.Unrecorded)
 	}

@@ -79,8 +79,7 @@ type node struct {
 }
 
 type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
+	servertest.Log
 
 	holds    string // the words of a line that is not written before it is released
 	held     chan struct{}
@@ -105,18 +104,6 @@ func (h holding) Handle(ctx context.Context, r slog.Record) error {
 		<-h.log.released
 	}
 	return h.Handler.Handle(ctx, r)
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) count(words string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), words)
 }
 
 // open makes a node over a directory. Its worker runs once Start is called.

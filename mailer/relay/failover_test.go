@@ -72,12 +72,12 @@ func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first, second := play(t, fault.Script{NoPipelining: c.script.NoPipelining}), play(t, fault.Script{})
-			where := plain(first)
+			first, second := fault.Run(t, fault.Script{NoPipelining: c.script.NoPipelining}), fault.Run(t, fault.Script{})
+			where := first.URL()
 			if c.script.TLS != nil {
 				where = tr.address("smtp", url.UserPassword("acme", "secret"), first.Addr())
 			}
-			r := newRelays(t, facing(c.script, ample), where, plain(second))
+			r := newRelays(t, facing(c.script, ample), where, second.URL())
 			if c.kept {
 				mustSend(t, r, letter())
 			}
@@ -115,10 +115,10 @@ func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
 // to do.
 func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
 	t.Parallel()
-	slow, second := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, fault.Script{})
+	slow, second := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), fault.Run(t, fault.Script{})
 	o := steady()
 	o.MaxConns, o.FinalDot, o.Deadline = 1, time.Hour, time.Hour
-	r := newRelays(t, o, plain(slow), plain(second))
+	r := newRelays(t, o, slow.URL(), second.URL())
 	defer hold(t, r, slow)()
 	short, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
@@ -131,14 +131,14 @@ func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
 // time.
 func TestCircuit_Cooldown_NotAsked(t *testing.T) {
 	var now atomic.Int64
-	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	first, second := fault.Run(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), fault.Run(t, fault.Script{})
 	var told []bool
 	var log bytes.Buffer
 	o := steady()
 	o.Now, o.Breaker.Failures, o.Breaker.Cooldown = now.Load, 2, time.Second
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.Hooks.Circuit = func(_ string, open bool) { told = append(told, open) }
-	r := newRelays(t, o, plain(first), plain(second))
+	r := newRelays(t, o, first.URL(), second.URL())
 	for step, asked := range []int{1, 2, 2, 3} { // how often the first was by then
 		now.Store([]int64{0, 0, 999, 1000}[step])
 		if mustSend(t, r, letter()).Relay != second.Addr() || len(first.Received()) != asked || r.Stats()[0].CircuitOpen != (step > 0) {
@@ -158,10 +158,10 @@ func TestCircuit_Cooldown_NotAsked(t *testing.T) {
 // A relay that is back is found by connections without an email, long before the cooldown is over.
 func TestCircuit_RelayBack_FoundWithoutAnEmail(t *testing.T) {
 	var now atomic.Int64 // no cooldown ends
-	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	first, second := fault.Run(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), fault.Run(t, fault.Script{})
 	o := steady()
 	o.Now, o.Breaker.Failures, o.Probe = now.Load, 2, 10*time.Millisecond
-	r := newRelays(t, o, plain(first), plain(second))
+	r := newRelays(t, o, first.URL(), second.URL())
 	for range 2 {
 		if mustSend(t, r, letter()).Relay != second.Addr() {
 			t.Fatal("the first took it")
@@ -181,10 +181,10 @@ func TestCircuit_RelayBack_FoundWithoutAnEmail(t *testing.T) {
 // A relay that connects but hangs later is not tried with one email after another.
 func TestCircuit_FailsAtDATA_ConnectionProvesNothing(t *testing.T) {
 	var now atomic.Int64
-	first, second := play(t, fault.Script{At: fault.DATA, Kind: fault.HangUp}), play(t, fault.Script{})
+	first, second := fault.Run(t, fault.Script{At: fault.DATA, Kind: fault.HangUp}), fault.Run(t, fault.Script{})
 	o := steady()
 	o.Now, o.Breaker.Failures, o.Probe = now.Load, 2, time.Millisecond
-	r := newRelays(t, o, plain(first), plain(second))
+	r := newRelays(t, o, first.URL(), second.URL())
 	for range 20 {
 		mustSend(t, r, letter())
 	}
@@ -195,11 +195,11 @@ func TestCircuit_FailsAtDATA_ConnectionProvesNothing(t *testing.T) {
 
 // With no relay to ask an email does not wait under the pace, and is told when to try again.
 func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
+	s := fault.Run(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	o := steady()
 	o.Now, o.Breaker.Failures, o.Breaker.Cooldown = func() int64 { return 0 }, 1, 7*time.Second
 	o.Pace = relay.Pace{PerSecond: .001} // and the second email comes too soon
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	for _, want := range []time.Duration{0, 7 * time.Second} {
 		_, err := send(t.Context(), r, letter())
 		checkOutcome(t, err, relay.Unavailable)
@@ -215,10 +215,10 @@ func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
 // An email that waited for a connection to a relay whose breaker opened meanwhile does not ask
 // it.
 func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
+	s := fault.Run(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 1, 1, time.Hour
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	var group sync.WaitGroup
 	for range 2 {
 		group.Go(func() { checkSend(t, t.Context(), r, letter(), relay.Unavailable) })

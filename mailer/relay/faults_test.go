@@ -99,12 +99,12 @@ func TestSend_EachFaultAtEachStep_Outcome(t *testing.T) {
 // suffer sends one email to a relay with one fault and checks all that must
 // hold whatever the fault is.
 func suffer(t *testing.T, script fault.Script, want end) {
-	s := play(t, script)
+	s := fault.Run(t, script)
 	var log bytes.Buffer
 	o := facing(script, ample)
 	o.Breaker.Failures, o.Breaker.Cooldown = 1, time.Hour
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	began := time.Now()
 	_, err := send(t.Context(), r, letter())
 	if took := time.Since(began); took > hanging {
@@ -151,7 +151,7 @@ func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
 			t.Parallel()
 			o := steady()
 			o.Breaker.Failures = 1
-			r := newRelays(t, o, plain(play(t, c.relays[0])), plain(play(t, c.relays[1])))
+			r := newRelays(t, o, fault.Run(t, c.relays[0]).URL(), fault.Run(t, c.relays[1]).URL())
 			_, err := send(t.Context(), r, letter())
 			if c.again {
 				_, err = send(t.Context(), r, letter())
@@ -179,10 +179,10 @@ func TestSend_CutOff_OutcomeByStep(t *testing.T) {
 		for _, closed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/closed %t", c.step, closed), func(t *testing.T) {
 				t.Parallel()
-				s := play(t, fault.Script{At: c.step, Kind: fault.Silence, NoPipelining: true})
+				s := fault.Run(t, fault.Script{At: c.step, Kind: fault.Silence, NoPipelining: true})
 				o := steady()
 				o.Command, o.FinalDot, o.Deadline = time.Hour, time.Hour, time.Hour
-				r := newRelays(t, o, plain(s))
+				r := newRelays(t, o, s.URL())
 				ctx, cancel := context.WithCancel(t.Context())
 				failed := make(chan error, 1)
 				go func() {

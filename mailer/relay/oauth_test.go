@@ -54,7 +54,7 @@ func TestExim_Tokens_Accepted(t *testing.T) {
 // connection has another token.
 func TestXOAUTH2_Challenge_Answered(t *testing.T) {
 	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: fault.Challenge, Times: 1})
+	s := fault.Run(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: fault.Challenge, Times: 1})
 	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), mailtest.StartTokens(t, numbered)))
 	_, err := send(t.Context(), relays, letter())
 	checkFailure(t, err, relay.Unavailable, relay.StepAUTH, &relay.Reply{Code: 535, Enhanced: "5.7.8", Message: "not with this token"})
@@ -87,7 +87,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, spare := play(t, fault.Script{TLS: tr.good()}), play(t, fault.Script{})
+			s, spare := fault.Run(t, fault.Script{TLS: tr.good()}), fault.Run(t, fault.Script{})
 			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
 				if n > 2 {
 					numbered(w, n)
@@ -100,7 +100,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			o := steady()
 			o.Command, o.Now, o.Breaker.Failures, o.Breaker.Cooldown = ample, now.Load, 2, time.Second
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			relays := newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens), plain(spare))
+			relays := newRelays(t, o, tr.oauth(t, "smtp", s.Addr(), tokens), spare.URL())
 			for range 3 {
 				mustSend(t, relays, letter())
 			}
@@ -123,7 +123,7 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 	token := "eyJhbGciOiJub25l.access" + strings.Repeat("x", 600) // too long to be repeated as a whole
 	for _, kind := range []fault.Kind{fault.Echo, fault.Challenge, fault.Temporary, fault.Reset, fault.Garbage} {
 		t.Run(string(kind), func(t *testing.T) {
-			s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind})
+			s := fault.Run(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind})
 			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) })
 			checkSecret(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens),
 				mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20])
@@ -135,7 +135,7 @@ func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 func TestTokenServer_SilentAtClose_SendEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good()})
+	s := fault.Run(t, fault.Script{TLS: tr.good()})
 	tokens := mailtest.StartTokens(t, mailtest.Hang)
 	relays := newRelays(t, steady(), tr.oauth(t, "smtp", s.Addr(), tokens))
 	failed := make(chan error, 1)

@@ -23,8 +23,8 @@ import (
 // A connection is reused for as long as the relay takes it. RSET goes before MAIL only where
 // the email before was refused.
 func TestKeptConnection_NextMail_IsReused(t *testing.T) {
-	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
-	r := newRelays(t, steady(), plain(s))
+	s := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
+	r := newRelays(t, steady(), s.URL())
 	for range 25 {
 		mustSend(t, r, letter())
 	}
@@ -36,10 +36,10 @@ func TestKeptConnection_NextMail_IsReused(t *testing.T) {
 }
 
 func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
-	s := play(t, fault.Script{})
+	s := fault.Run(t, fault.Script{})
 	o := steady()
 	o.Idle = 20 * time.Millisecond
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	mustSend(t, r, letter())
 	mustSend(t, r, letter()) // over the same, unless this machine is slow
 	servertest.Eventually(t, "the idle connection is closed", func() bool {
@@ -63,10 +63,10 @@ func TestKeptConnection_Dead_Replaced(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s/NoPipelining=%t", step, kind, alone), func(t *testing.T) {
 				t.Parallel()
 				script := fault.Script{At: step, Kind: kind, Times: 1, NoPipelining: alone}
-				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example", NoPipelining: alone})
+				s := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example", NoPipelining: alone})
 				o := facing(script, ample)
 				o.Breaker.Failures = 1
-				r := newRelays(t, o, plain(s))
+				r := newRelays(t, o, s.URL())
 				mustSend(t, r, letter())
 				if step == fault.RSET {
 					checkSend(t, t.Context(), r, to("refused.example"), relay.Rejected)
@@ -94,12 +94,12 @@ func TestPool_ManySenders_FewConnections(t *testing.T) {
 		"432 to the email":      {fault.Script{MostSending: 3}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play(t, c.script)
+			s := fault.Run(t, c.script)
 			var log bytes.Buffer
 			o := steady()
 			o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 8, 1, time.Hour
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			r := newRelays(t, o, plain(s))
+			r := newRelays(t, o, s.URL())
 			const many = 100
 			for _, err := range sendAtOnce(t, r, many) {
 				checkOutcome(t, err, "")
@@ -121,11 +121,11 @@ func TestPool_ManySenders_FewConnections(t *testing.T) {
 // Emails to one domain hold half the connections at most, whatever subdomains they name, and
 // fill half the queue at most.
 func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
-	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"})
+	s := fault.Run(t, fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"})
 	o := steady()
 	o.MaxConns, o.Waiting = 8, 16
 	o.RCPT, o.Deadline = time.Hour, time.Hour
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	ctx, cancel := context.WithCancel(t.Context())
 	one, cancelOne := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -166,8 +166,8 @@ func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 
 // With no other connection to wait for, the email is unavailable.
 func TestCrowded_432Alone_Unavailable(t *testing.T) {
-	s := play(t, fault.Script{})
-	r := newRelays(t, steady(), plain(s))
+	s := fault.Run(t, fault.Script{})
+	r := newRelays(t, steady(), s.URL())
 	holder := must.Get(net.Dial("tcp", s.Addr()))(t)
 	defer holder.Close()
 	servertest.Eventually(t, "another client is connected", func() bool { return s.Open() == 1 })
@@ -181,11 +181,11 @@ func TestCrowded_432Alone_Unavailable(t *testing.T) {
 
 // Soon after, more connections are asked for: it may have been trouble of that moment.
 func TestCrowded_AfterCooldown_MoreAreAsked(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
+	s := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
 	var now atomic.Int64
 	o := steady()
 	o.Now, o.Breaker.Cooldown, o.FinalDot = now.Load, time.Second, time.Hour
-	r := newRelays(t, o, plain(s))
+	r := newRelays(t, o, s.URL())
 	free := hold(t, r, s)
 	var group sync.WaitGroup
 	group.Go(func() { mustSend(t, r, to("waiting.example")) })
@@ -200,10 +200,10 @@ func TestCrowded_AfterCooldown_MoreAreAsked(t *testing.T) {
 // If the relay takes none of several connections, that is held against it.
 func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 	for _, step := range []fault.Step{fault.Banner, fault.EHLO} {
-		s := play(t, fault.Script{At: step, Kind: fault.Leaving})
+		s := fault.Run(t, fault.Script{At: step, Kind: fault.Leaving})
 		o := steady()
 		o.MaxConns, o.Breaker.Failures, o.Breaker.Cooldown = 8, 5, time.Hour
-		r := newRelays(t, o, plain(s))
+		r := newRelays(t, o, s.URL())
 		for _, err := range sendAtOnce(t, r, 12) {
 			checkOutcome(t, err, relay.Unavailable)
 		}
@@ -214,8 +214,8 @@ func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 }
 
 func TestClose_MailInProgress_Waits(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
-	r := newRelays(t, steady(), plain(s))
+	s := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
+	r := newRelays(t, steady(), s.URL())
 	var group sync.WaitGroup
 	group.Go(func() { checkSend(t, t.Context(), r, letter(), "") })
 	servertest.Eventually(t, "the email is in progress", func() bool { return len(s.Mails()) == 1 })
@@ -232,7 +232,7 @@ func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 			o := steady()
 			o.Command, o.RCPT, o.FinalDot = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
 			o.Pace = relay.Pace{PerSecond: 1000, Queue: 100}
-			r := newRelays(t, o, plain(s))
+			r := newRelays(t, o, s.URL())
 			sendAtOnce(t, r, 8)
 			closeRelays(t, r)
 			s.Close()

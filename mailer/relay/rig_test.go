@@ -117,15 +117,6 @@ func closeRelays(t testing.TB, r *relay.Relays) {
 	}
 }
 
-func plain(s interface{ Addr() string }) string { return "smtp://" + s.Addr() + "?tls=none" }
-
-func play(t testing.TB, script fault.Script) *fault.Server {
-	t.Helper()
-	s := must.Get(fault.Start(script))(t)
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 func envelope(m message.Message) relay.Envelope {
 	return relay.Envelope{From: m.From, To: []address.Address{m.To}}
 }

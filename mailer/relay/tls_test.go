@@ -72,7 +72,7 @@ func TestTLS_EachCertificate_TrustedOrRefused(t *testing.T) {
 		for _, scheme := range []string{"smtps", "smtp"} {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				s := play(t, fault.Script{TLS: c.config, ImplicitTLS: scheme == "smtps"})
+				s := fault.Run(t, fault.Script{TLS: c.config, ImplicitTLS: scheme == "smtps"})
 				r := newRelays(t, steady(), tr.address(scheme, nil, s.Addr())+c.query)
 				_, err := send(t.Context(), r, letter())
 				if c.says == "" {
@@ -109,7 +109,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", script), func(t *testing.T) {
 			t.Parallel()
 			script.TLS = tr.good()
-			s := play(t, script)
+			s := fault.Run(t, script)
 			checkSecret(t, facing(script, patience), tr.address("smtp", url.UserPassword("acme", password), s.Addr()),
 				password, encode([]byte(password)), encode([]byte("\x00acme\x00"+password)))
 			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
@@ -160,7 +160,7 @@ func TestLogin_EachMechanism_LogsIn(t *testing.T) {
 		{false, fits + "x", "AUTH PLAIN\r\n" + encode("\x00acme\x00"+fits+"x") + "\r\n"},
 		{true, password, "AUTH LOGIN\r\n" + encode("acme") + "\r\n" + encode(password) + "\r\n"},
 	} {
-		s := play(t, fault.Script{TLS: tr.good(), LoginOnly: c.only})
+		s := fault.Run(t, fault.Script{TLS: tr.good(), LoginOnly: c.only})
 		mustSend(t, newRelays(t, steady(), tr.address("smtp", url.UserPassword("acme", c.password), s.Addr())), letter())
 		if heard := string(s.Received()[0]); !strings.Contains(heard, c.want) {
 			t.Errorf("the relay heard %q, want %q", heard, c.want)

@@ -46,8 +46,8 @@ func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
 
 // A text that is not fit for the wire is refused, and no octet of it leaves.
 func TestCommit_Unsendable_Refused(t *testing.T) {
-	s := play(t, fault.Script{})
-	r := newRelays(t, steady(), plain(s))
+	s := fault.Run(t, fault.Script{})
+	r := newRelays(t, steady(), s.URL())
 	for name, text := range map[string]string{
 		"bare LF":            "a\nb\r\n",
 		"bare LF first":      "\nb\r\n",
@@ -79,8 +79,8 @@ func TestCommit_Unsendable_Refused(t *testing.T) {
 func TestAbort_AfterBegin_MailNeverLeaves(t *testing.T) {
 	o := steady()
 	o.Breaker.Failures = 1
-	first, second := play(t, fault.Script{}), play(t, fault.Script{})
-	relays := newRelays(t, o, plain(first), plain(second))
+	first, second := fault.Run(t, fault.Script{}), fault.Run(t, fault.Script{})
+	relays := newRelays(t, o, first.URL(), second.URL())
 	begin := func() relay.Tx {
 		return must.Get(relays.Begin(t.Context(), envelope(letter())))(t)
 	}
@@ -119,8 +119,8 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 				t.Parallel()
 				o := steady()
 				o.Deadline, o.Breaker.Failures, o.Breaker.Cooldown = c.deadline, 1, time.Hour
-				s := play(t, script)
-				where := plain(s)
+				s := fault.Run(t, script)
+				where := s.URL()
 				if script.TLS != nil {
 					where = tr.oauth(t, "smtp", s.Addr(), mailtest.StartTokens(t, mailtest.Hang))
 				}
@@ -152,10 +152,10 @@ func TestSend_TooLate_NoSecondTry(t *testing.T) {
 	} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
-			first, second := play(t, fault.Script{NoPipelining: true}), play(t, fault.Script{})
+			first, second := fault.Run(t, fault.Script{NoPipelining: true}), fault.Run(t, fault.Script{})
 			o := steady()
 			o.Command, o.FinalDot = time.Second, time.Second
-			r := newRelays(t, o, plain(first), plain(second))
+			r := newRelays(t, o, first.URL(), second.URL())
 			if at == fault.MAIL { // over a kept connection
 				mustSend(t, r, letter())
 			}
@@ -189,9 +189,9 @@ func FuzzWire(f *testing.F) {
 		if err != nil {
 			return
 		}
-		server := play(t, fault.Script{})
+		server := fault.Run(t, fault.Script{})
 		m := compose(t, "Acme <no-reply@acme.example>", message.Request{To: to, Code: "123456", ID: "wire"})
-		mustSend(t, newRelays(t, steady(), plain(server)), m)
+		mustSend(t, newRelays(t, steady(), server.URL()), m)
 		received := server.Received()
 		if len(received) != 1 {
 			t.Fatalf("%d connections", len(received))
@@ -256,8 +256,8 @@ func TestBegin_SeveralRecipients_AllOrNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := play(t, c.script)
-			r := newRelays(t, steady(), plain(s))
+			s := fault.Run(t, c.script)
+			r := newRelays(t, steady(), s.URL())
 			to := []address.Address{parse("one@acme.example"), parse("two@acme.example"), parse("three@other.example")}
 			tx, err := r.Begin(t.Context(), relay.Envelope{From: letter().From, To: to})
 			if err == nil {
@@ -279,16 +279,16 @@ func TestBegin_SeveralRecipients_AllOrNone(t *testing.T) {
 
 // Octets above 127 go to a relay that takes them, as they are, and to no other.
 func TestBegin_EightBitText_OnlyWhereItIsTaken(t *testing.T) {
-	without, with := play(t, fault.Script{NoEightBit: true}), play(t, fault.Script{})
+	without, with := fault.Run(t, fault.Script{NoEightBit: true}), fault.Run(t, fault.Script{})
 	text := []byte("Subject: code\r\n\r\nüäö 123456\r\n")
 	e := envelope(letter())
 	e.EightBit = true
-	_, err := newRelays(t, steady(), plain(without)).Begin(t.Context(), e)
+	_, err := newRelays(t, steady(), without.URL()).Begin(t.Context(), e)
 	checkOutcome(t, err, relay.Unavailable)
 	if !errors.Is(err, relay.ErrEightBit) || heardBy(without) != "EHLO" {
 		t.Errorf("%v; the relay heard %s", err, heardBy(without))
 	}
-	tx := must.Get(newRelays(t, steady(), plain(without), plain(with)).Begin(t.Context(), e))(t)
+	tx := must.Get(newRelays(t, steady(), without.URL(), with.URL()).Begin(t.Context(), e))(t)
 	if _, err := tx.Commit(text); err != nil || string(with.Mails()[0].Text) != string(text) {
 		t.Errorf("%v, %v", err, with.Mails())
 	}
@@ -301,18 +301,18 @@ func TestBegin_EightBitText_OnlyWhereItIsTaken(t *testing.T) {
 func TestBegin_NotReadyInTime_NothingLeaves(t *testing.T) {
 	t.Parallel()
 	for _, step := range []fault.Step{fault.Banner, fault.MAIL, fault.RCPT, fault.DATA} {
-		s := play(t, fault.Script{At: step, Kind: fault.Silence})
+		s := fault.Run(t, fault.Script{At: step, Kind: fault.Silence})
 		e, began := envelope(letter()), time.Now()
 		e.By = began.Add(patience)
-		_, err := newRelays(t, steady(), plain(s)).Begin(t.Context(), e)
+		_, err := newRelays(t, steady(), s.URL()).Begin(t.Context(), e)
 		if failure, ok := errors.AsType[*relay.Error](err); !ok || failure.Outcome == relay.Unknown || failure.Outcome == relay.Rejected || time.Since(began) > hanging/2 {
 			t.Errorf("silent at %s: %v after %s", step, err, time.Since(began))
 		}
 	}
-	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 2 * patience / 20})
+	s := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 2 * patience / 20})
 	e := envelope(letter())
 	e.By = time.Now().Add(patience)
-	tx := must.Get(newRelays(t, steady(), plain(s)).Begin(t.Context(), e))(t)
+	tx := must.Get(newRelays(t, steady(), s.URL()).Begin(t.Context(), e))(t)
 	if _, err := tx.Commit(letter().Bytes); err != nil {
 		t.Errorf("a slow answer to a text that left in time: %v", err)
 	}

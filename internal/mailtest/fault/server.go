@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -47,6 +48,17 @@ func Start(script Script) (*Server, error) {
 	return s, nil
 }
 
+// Run starts a server that ends with the test.
+func Run(t testing.TB, script Script) *Server {
+	t.Helper()
+	s, err := Start(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // Play changes the script, for what happens from now on.
 func (s *Server) Play(script Script) {
 	script.DripEvery = cmp.Or(script.DripEvery, 50*time.Millisecond)
@@ -57,6 +69,9 @@ func (s *Server) Play(script Script) {
 
 // Addr returns the host and port it listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// URL returns what mailgate is configured with to hand email to it.
+func (s *Server) URL() string { return "smtp://" + s.Addr() + "?tls=none" }
 
 // Mails returns those that arrived whole, in order.
 func (s *Server) Mails() []Mail {
