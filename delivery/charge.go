@@ -33,6 +33,7 @@ type charge struct {
 	composer *message.Composer // of the email; nil for one that may be of any kind
 	template string
 	passed   bool // did so, or may have
+	final    bool // stays, as the email left or may have
 }
 
 // critical reports whether the email reaches an address that bounced, once a day.

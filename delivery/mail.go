@@ -24,9 +24,24 @@ type Mail struct {
 	durable   func(ctx context.Context) error
 	requestID string
 	charges   []*charge
-	left      bool      // it may have left
-	stay      []*charge // are not refunded, after HandOver
+	ended     bool // by HandOver or Abandon
+	left      bool // it may have left
 	receipt   relay.Receipt
+}
+
+// Recipient is one who is charged for a Mail.
+type Recipient struct {
+	address.Address
+	Result
+}
+
+// Recipients are those who were charged, in this order.
+func (m *Mail) Recipients() []Recipient {
+	all := make([]Recipient, len(m.charges))
+	for i, c := range m.charges {
+		all[i] = Recipient{c.to, Result{ID: c.id, Decision: c.decision}}
+	}
+	return all
 }
 
 // Mail begins an email whose recipients are charged within ctx. The id of the request is for the log.
@@ -78,19 +93,17 @@ func (m *Mail) Withdraw(to address.Address) {
 func (m *Mail) HandOver(ctx context.Context, e relay.Envelope, text []byte) error {
 	err := m.handOver(ctx, e, text)
 	if err == nil {
-		m.charges, m.stay = nil, m.charges
+		for _, c := range m.charges {
+			c.final = true
+		}
+		m.ended = true
 		return nil
 	}
 	failed := failure(err)
-	var owed []*charge
 	for _, c := range m.charges {
-		if c.stays(failed, m.left) {
-			m.stay = append(m.stay, c)
-		} else {
-			owed = append(owed, c)
-		}
+		c.final = c.stays(failed, m.left)
 	}
-	m.refund(owed, failed.Kind)
+	m.refund(failed.Kind)
 	return failed
 }
 
@@ -125,13 +138,15 @@ func (m *Mail) handOver(ctx context.Context, e relay.Envelope, text []byte) (err
 
 // Stays reports, after HandOver, whether a recipient stays charged: the email left, may have, or was refused
 // for good.
-func (m *Mail) Stays() bool { return len(m.stay) > 0 }
+func (m *Mail) Stays() bool {
+	return slices.ContainsFunc(m.charges, func(c *charge) bool { return c.final })
+}
 
 // Finish keeps, after HandOver, the answer to repeats for the recipients who stay charged.
 func (m *Mail) Finish(answer idempotency.Answer) {
 	var all sync.WaitGroup
-	for _, c := range m.stay {
-		if c.claim != nil {
+	for _, c := range m.charges {
+		if c.final && c.claim != nil {
 			all.Go(func() { m.service.refunds.now(&refund{claim: c.claim, answer: &answer}) })
 		}
 	}
@@ -142,14 +157,20 @@ func (m *Mail) Finish(answer idempotency.Answer) {
 func (m *Mail) Receipt() relay.Receipt { return m.receipt }
 
 // Abandon refunds the recipients of an email that is not to leave, and frees their names. After HandOver it does nothing.
-func (m *Mail) Abandon() { m.refund(m.charges, Unavailable) }
+func (m *Mail) Abandon() {
+	if !m.ended {
+		m.refund(Unavailable)
+	}
+}
 
-// refund refunds charges at once, as each may have to wait for a store that does not answer.
-func (m *Mail) refund(owed []*charge, why Kind) {
-	m.charges = nil
+// refund refunds, at once as each may have to wait for a store that does not answer, the charges that are not final.
+func (m *Mail) refund(why Kind) {
+	m.ended = true
 	var all sync.WaitGroup
-	for _, c := range owed {
-		all.Go(func() { m.service.refunds.now(m.service.refund(c, why)) })
+	for _, c := range m.charges {
+		if !c.final {
+			all.Go(func() { m.service.refunds.now(m.service.refund(c, why)) })
+		}
 	}
 	all.Wait()
 }

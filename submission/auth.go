@@ -18,7 +18,7 @@ func (s *session) auth(argument string) *reply {
 	switch {
 	case s.server.Keys.IsZero():
 		return notOffered
-	case s.signedIn:
+	case s.conn.signedIn:
 		return wrongOrder
 	case mechanism == "":
 		return badArgument
@@ -55,11 +55,11 @@ func (s *session) auth(argument string) *reply {
 	name, known := s.server.Keys.Find([]byte(password))
 	switch as := answers[0]; {
 	case !known || name != user || mechanism == "PLAIN" && as != "" && as != user:
-		return s.wrongKey(replyOf(ledger.WrongKey, ""))
+		return s.wrongKey(tells(ledger.WrongKey))
 	case !s.server.signIn(s.conn, name):
 		return &reply{421, "4.3.2", "too many connections with this key"}
 	}
-	s.key, s.signedIn, s.conn.until = name, true, noLimit
+	s.conn.until = noLimit
 	return &reply{235, "2.7.0", "signed in"}
 }
 
@@ -70,11 +70,10 @@ func (s *session) wrongKey(answer *reply) *reply {
 	if s.server.WrongKeys.Spent(s.server.life, s.conn.from) {
 		s.failures = maxFailures
 	} else { // a flood costs no log line
-		s.note(entry{what: ledger.WrongKey, answer: answer})
+		s.note(ledger.Outcome{What: ledger.WrongKey}, answer)
 	}
 	if s.failures < maxFailures {
 		return answer
 	}
-	s.conn.say(answer)
-	return &reply{421, "4.7.0", "too many wrong passwords; the connection is closed"}
+	return s.lastly(answer, "too many wrong passwords")
 }

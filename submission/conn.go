@@ -21,8 +21,8 @@ type conn struct {
 	in       *bufio.Reader
 	out      []byte    // replies that are not sent yet
 	until    time.Time // when the client must have signed in, or the text come; zero: any time
-	key      string    // whose share it is in
-	signedIn bool      // both are guarded by the server's lock
+	key      string    // that it is signed in with, in whose share it is
+	signedIn bool      // both are changed under the server's lock
 
 	mu    sync.Mutex
 	ended *reply // the last reply, once nothing is to be read any more

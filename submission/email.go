@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/ledger"
-	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -30,13 +28,14 @@ const template = "smtp"
 func (s *session) mailFrom(argument string) *reply {
 	from, parameters, ok := path(argument, "FROM")
 	sender, err := address.Parse(from, address.Identity{})
-	if s.server.Keys.IsZero() && !s.signedIn { // then only this machine is served
-		s.signedIn, s.conn.until = s.server.signIn(s.conn, ""), noLimit
+	if s.server.Keys.IsZero() && !s.conn.signedIn { // then only this machine is served
+		s.server.signIn(s.conn, "")
+		s.conn.until = noLimit
 	}
 	switch {
 	case !s.trusted:
 		return &reply{530, "5.7.0", "say STARTTLS first"}
-	case !s.signedIn:
+	case !s.conn.signedIn:
 		return &reply{530, "5.7.0", "sign in first: the user is the name of an API key, the password its secret"}
 	case s.mail != nil:
 		return wrongOrder
@@ -84,10 +83,12 @@ func path(argument, keyword string) (mailbox string, parameters []string, ok boo
 // rcptTo charges a recipient.
 func (s *session) rcptTo(argument string) *reply {
 	to, parameters, ok := path(argument, "TO")
+	if s.mail == nil {
+		return wrongOrder
+	}
+	charged := s.mail.Recipients()
 	mailbox, err := address.Parse(to, s.server.Identity)
 	switch {
-	case s.mail == nil:
-		return wrongOrder
 	case !ok:
 		return badSyntax
 	case err == address.Reason("local-not-ascii"):
@@ -96,32 +97,21 @@ func (s *session) rcptTo(argument string) *reply {
 		return &reply{553, "5.1.3", err.Error()}
 	case len(parameters) > 0:
 		return noParameter
-	case slices.ContainsFunc(s.to, func(r recipient) bool { return r.String() == mailbox.String() }):
+	case slices.ContainsFunc(charged, func(r delivery.Recipient) bool { return r.Address.String() == mailbox.String() }):
 		return done
-	case len(s.to) == maxRecipients:
+	case len(charged) == maxRecipients:
 		return &reply{452, "4.5.3", "the email has too many recipients"}
 	}
-	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.key), Template: template, Unverifiable: true}
+	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.conn.key), Template: template, Unverifiable: true}
 	result, err := s.mail.Charge(s.server.Delivery.Live().Rules, mailbox, traits)
 	if err != nil {
-		refused := entry{to: mailbox, answer: failed(err, false), what: outcome(mailbox, err), cause: err}
-		switch e, _ := errors.AsType[*delivery.Error](err); refused.what {
-		case ledger.Limited: // never with a code that calls the mailbox invalid: programs delete such addresses
-			told := report.Of(&e.Result.Decision, "", func(string) string { return "" }, s.server.Now())
-			refused.answer, refused.report, refused.cause = &reply{550, "5.7.1", told.SMTP(s.id)}, &told, nil
-			if slices.Contains(s.server.Defer, s.key) {
-				refused.answer.code, refused.answer.enhanced = 450, "4.7.1"
-			}
-		case ledger.Denied:
-			refused.report, refused.cause = &report.Report{Rule: e.Rule}, nil
-		}
-		s.note(refused)
-		return refused.answer
+		refused, answer := s.outcome(mailbox, err)
+		s.note(refused, answer)
+		return answer
 	}
-	if len(s.to) == 0 { // the time begins in which the text must come
+	if len(charged) == 0 { // the time begins in which the text must come
 		s.conn.until = time.Now().Add(s.server.times.Arrival)
 	}
-	s.to = append(s.to, recipient{mailbox, result})
 	s.server.Ledger.Shadows(ledger.SMTP, s.id, mailbox, &result.Decision)
 	return done
 }
@@ -129,7 +119,7 @@ func (s *session) rcptTo(argument string) *reply {
 // data reads the text and hands it over. The answer is the relay's, or that of an earlier try.
 func (s *session) data(argument string) *reply {
 	switch {
-	case s.mail == nil || len(s.to) == 0:
+	case s.mail == nil || len(s.mail.Recipients()) == 0:
 		return wrongOrder
 	case argument != "":
 		return badArgument
@@ -147,12 +137,10 @@ func (s *session) data(argument string) *reply {
 	ctx, cancel := context.WithTimeout(s.life, s.server.times.Answer)
 	defer cancel()
 	err := s.mail.HandOver(ctx, relay.Envelope{From: s.from, EightBit: eightBit(text), By: time.Now().Add(s.server.times.Begin)}, whole)
-	answer = &reply{250, "2.0.0", "accepted by the relay [" + s.id + "]"}
-	if err != nil {
-		answer = failed(err, s.mail.Stays())
-	}
-	for _, to := range s.to {
-		s.note(entry{to: to.Address, result: to.result, answer: answer, what: outcome(to.Address, err), cause: err})
+	for _, to := range s.mail.Recipients() {
+		var came ledger.Outcome
+		came, answer = s.outcome(to.Address, err)
+		s.noteCharged(to, came, answer)
 	}
 	s.mail.Finish(idempotency.Answer{Status: answer.code, Body: []byte(answer.enhanced + " " + answer.text)})
 	s.close()
@@ -171,43 +159,29 @@ func (s *session) repeats(text []byte) (answer *reply, err error) {
 	} else {
 		known = known.Keeping(textLife)
 	}
-	for _, to := range slices.Clone(s.to) {
-		sum := sha256.Sum256(slices.Concat([]byte(to.String()), []byte("\n"), id))
-		name := idempotency.Name{Caller: rules.Caller(s.key), Key: base64.RawURLEncoding.EncodeToString(sum[:])}
+	for _, to := range s.mail.Recipients() {
+		sum := sha256.Sum256(slices.Concat([]byte(to.Address.String()), []byte("\n"), id))
+		name := idempotency.Name{Caller: rules.Caller(s.conn.key), Key: base64.RawURLEncoding.EncodeToString(sum[:])}
 		first, err := s.mail.Claim(known, to.Address, name)
 		switch {
 		case err != nil:
-			return failed(err, false), err
+			_, answer = s.outcome(to.Address, err)
+			return answer, err
 		case first == nil:
 			continue
 		}
 		enhanced, said, _ := bytes.Cut(first.Body, []byte(" "))
 		answer = &reply{first.Status, string(enhanced), string(said) + "; not sent again"}
-		s.note(entry{to: to.Address, answer: answer, what: ledger.Repeated})
+		s.note(ledger.Outcome{What: ledger.Repeated, Mailbox: to.Address}, answer)
 		s.mail.Withdraw(to.Address)
-		s.to = slices.DeleteFunc(s.to, func(r recipient) bool { return r.Address == to.Address })
 		if answer.code != 250 {
 			return answer, nil
 		}
 	}
-	if len(s.to) > 0 {
+	if len(s.mail.Recipients()) > 0 {
 		answer = nil
 	}
 	return answer, nil
-}
-
-// outcome is what came of an email for one recipient.
-func outcome(to address.Address, err error) *ledger.What {
-	e, _ := errors.AsType[*delivery.Error](err)
-	switch refused, _ := errors.AsType[*relay.Error](err); {
-	case err == nil:
-		return ledger.Sent
-	case e == nil:
-		return ledger.Storage
-	case refused != nil && ledger.Of(err) == ledger.Rejected && !refused.To.IsZero() && refused.To != to:
-		return ledger.Unavailable // as the relay refused another
-	}
-	return ledger.Of(err)
 }
 
 // abandon refunds the recipients of an email that does not leave.
@@ -216,8 +190,8 @@ func (s *session) abandon(answer *reply, cause error) {
 		return
 	}
 	s.mail.Abandon()
-	for _, to := range s.to {
-		s.note(entry{to: to.Address, result: to.result, answer: answer, what: ledger.Abandoned, cause: cause})
+	for _, to := range s.mail.Recipients() {
+		s.noteCharged(to, ledger.Outcome{What: ledger.Abandoned, Mailbox: to.Address, Cause: cause}, answer)
 	}
 	s.close()
 }
@@ -227,6 +201,6 @@ func (s *session) close() {
 	s.server.texts.Add(-s.held)
 	s.end()
 	trace.Of(s.life).End("")
-	s.life, s.mail, s.to, s.held = nil, nil, nil, 0
+	s.life, s.mail, s.held = nil, nil, 0
 	s.conn.until = noLimit
 }

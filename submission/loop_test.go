@@ -153,6 +153,18 @@ func TestConnections_FloodFromManyAddresses_OldestMayStay(t *testing.T) {
 	}
 }
 
+// A client that begins anew under TLS is not in the share of the key that it had before.
+func TestConnections_SignedInBeforeSTARTTLS_KeyHasItsShare(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{options: func(o *submission.Options) { o.MaxConnections = 4 }})
+	for range 2 {
+		r.signedIn().secure()
+	}
+	c := r.signedIn()
+	r.signedIn().says("NOOP", "250")
+	c.says("NOOP", "250")
+}
+
 // from connects from an address of this machine, and reads the greeting.
 func (r *rig) from(t *testing.T, address string) *client {
 	t.Helper()

@@ -1,13 +1,14 @@
 package submission
 
 import (
-	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
@@ -30,7 +31,9 @@ var (
 	wrongOrder  = &reply{503, "5.5.1", "not now: AUTH, MAIL, RCPT and DATA come one after the other, and RSET ends an email"}
 	noParameter = &reply{555, "5.5.4", "this parameter is not offered"}
 	notOneFrom  = &reply{553, "5.7.1", "the text needs exactly one From with exactly one address"}
+	unknown     = &reply{500, "5.5.2", "unknown command"}
 	tooLarge    = &reply{552, "5.3.4", "the email is too large"}
+	eightBits   = &reply{554, "5.6.3", "no relay takes octets above 127; encode the text as quoted-printable or base64"}
 	malformed   = &reply{554, "5.6.0", "the text has a NUL, a CR or LF alone, a line of more than 998 octets, or a broken header"}
 )
 
@@ -43,47 +46,61 @@ var (
 	gone        = &reply{421, "4.4.2", "the connection is lost"}
 )
 
-// failed answers an email that was not accepted. What may have left is refused for good, as a queue would
-// send it again otherwise.
-func failed(err error, stays bool) *reply {
-	said, _ := errors.AsType[*relay.Error](err)
-	e, _ := errors.AsType[*delivery.Error](err)
-	switch {
-	case errors.Is(err, relay.ErrTooBig):
-		return tooLarge
-	case errors.Is(err, relay.ErrEightBit):
-		return &reply{554, "5.6.3", "no relay takes octets above 127; encode the text as quoted-printable or base64"}
-	case errors.Is(err, relay.ErrUnsendable):
-		return malformed
-	case said != nil && said.Final() && said.Reply.Enhanced == "":
-		return &reply{550, "5.0.0", words(said)}
-	case said != nil && said.Final():
-		return &reply{said.Reply.Code, said.Reply.Enhanced, words(said)}
-	case stays:
-		return replyOf(ledger.Unknown, "")
-	case e == nil:
-		return replyOf(ledger.Storage, "")
-	}
-	what, text := ledger.Of(err), ""
-	switch what {
-	case ledger.Suppressed:
-		text = "this recipient is suppressed: " + string(e.Suppression.Reason)
-		if e.Suppression.Until != 0 {
-			text += " until " + time.UnixMilli(e.Suppression.Until).UTC().Format(time.RFC3339)
-		}
-	case ledger.Denied:
-		text = "the rule " + e.Rule + " denies this recipient"
-	case ledger.Unavailable, ledger.Deferred:
-		if text = words(said); text != "" {
-			text += "; nothing was sent"
-		}
-	}
-	return replyOf(what, text)
+// tells returns the reply of an outcome.
+func tells(what *ledger.What) *reply {
+	return &reply{what.SMTP.Code, what.SMTP.Enhanced, what.SMTP.Text}
 }
 
-// replyOf returns the reply of an outcome, with a text that says more, if there is one.
-func replyOf(what *ledger.What, text string) *reply {
-	return &reply{what.SMTP.Code, what.SMTP.Enhanced, cmp.Or(text, what.SMTP.Text)}
+// outcome returns what came of the email for a recipient, and the reply. What may have left is refused for good, as a
+// queue would send it again otherwise.
+func (s *session) outcome(to address.Address, err error) (ledger.Outcome, *reply) {
+	if err == nil {
+		said := s.mail.Receipt()
+		return ledger.Outcome{What: ledger.Sent, Mailbox: to, Relay: said.Relay, Reply: &said.Reply},
+			&reply{250, "2.0.0", "accepted by the relay [" + s.id + "]"}
+	}
+	o := ledger.Outcome{What: ledger.Of(err), Mailbox: to, Cause: err}
+	answer := tells(o.What)
+	e, _ := errors.AsType[*delivery.Error](err)
+	said, _ := errors.AsType[*relay.Error](err)
+	if said != nil && said.Reply != nil {
+		o.Relay, o.Reply = said.Relay, said.Reply
+	}
+	switch text := words(said); {
+	case errors.Is(err, relay.ErrTooBig):
+		answer = tooLarge
+	case errors.Is(err, relay.ErrEightBit):
+		answer = eightBits
+	case errors.Is(err, relay.ErrUnsendable):
+		answer = malformed
+	case said != nil && said.Final() && said.Reply.Enhanced == "":
+		answer = &reply{550, "5.0.0", text}
+	case said != nil && said.Final():
+		answer = &reply{said.Reply.Code, said.Reply.Enhanced, text}
+	case s.mail.Stays():
+		answer = tells(ledger.Unknown)
+	case o.What == ledger.Limited: // never with a code that calls the mailbox invalid: programs delete such addresses
+		o.Report, o.Cause = s.report(&e.Result.Decision), nil
+		answer.text = o.Report.SMTP(s.id)
+		if slices.Contains(s.server.Defer, s.conn.key) {
+			answer.code, answer.enhanced = 450, "4.7.1"
+		}
+	case o.What == ledger.Denied:
+		o.Report.Rule, o.Cause = e.Rule, nil
+		answer.text = "the rule " + e.Rule + " denies this recipient"
+	case o.What == ledger.Suppressed:
+		o.Reason = string(e.Suppression.Reason)
+		answer.text = "this recipient is suppressed: " + o.Reason
+		if e.Suppression.Until != 0 {
+			answer.text += " until " + time.UnixMilli(e.Suppression.Until).UTC().Format(time.RFC3339)
+		}
+	case text != "":
+		answer.text = text + "; nothing was sent"
+	}
+	if o.What == ledger.Rejected && said != nil && !said.To.IsZero() && said.To != to {
+		o.What = ledger.Unavailable // as the relay refused another
+	}
+	return o, answer
 }
 
 // maxWords keeps a reply within the 512 octets of RFC 5321.

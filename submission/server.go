@@ -72,14 +72,14 @@ type Server struct {
 
 	mu        sync.Mutex
 	listeners []net.Listener
-	conns     []*conn // open, the oldest first
+	conns     map[*conn]bool // open
 	ended     bool
 	serving   sync.WaitGroup // connections
 }
 
 // New makes a Server.
 func New(o Options) *Server {
-	s := &Server{Options: o, times: standard}
+	s := &Server{Options: o, times: standard, conns: map[*conn]bool{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -137,7 +137,7 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 		err = errors.Join(err, l.Close())
 	}
 	s.listeners = nil
-	for _, c := range s.conns {
+	for c := range s.conns {
 		c.stop(stopping)
 	}
 	s.mu.Unlock()

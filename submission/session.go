@@ -27,24 +27,16 @@ type session struct {
 	encrypted bool
 	trusted   bool   // may sign in: encrypted, or from this machine
 	hello     string // how the client names itself; "" before EHLO
-	key       string
-	signedIn  bool
-	failures  int // wrong keys
-	errors    int // unknown commands
+	failures  int    // wrong keys
+	errors    int    // unknown commands
 
 	id    string // of the email, for its reply and the log
 	began time.Time
 	from  address.Address
-	to    []recipient     // are charged
 	mail  *delivery.Mail  // nil: none is open
 	life  context.Context // of the email; carries its span
 	end   context.CancelFunc
 	held  int64 // octets of Server.texts
-}
-
-type recipient struct {
-	address.Address
-	result delivery.Result
 }
 
 // serve answers one command after the other until the connection ends.
@@ -79,6 +71,7 @@ func (s *session) serve(implicit bool) {
 func (s *session) encrypt() bool {
 	s.conn.flush()
 	s.abandon(nil, nil)
+	s.server.signOut(s.conn)
 	*s = session{server: s.server, conn: s.conn, encrypted: true, trusted: true, failures: s.failures, errors: s.errors}
 	encrypted := tls.Server(s.conn.socket, s.server.TLS)
 	s.conn.Conn, s.conn.until = encrypted, time.Now().Add(s.server.times.SignIn)
@@ -140,12 +133,16 @@ func (s *session) answer(line string) *reply {
 		}
 		return notOffered
 	}
-	unknown := &reply{500, "5.5.2", "unknown command"}
 	if s.errors++; s.errors <= maxErrors {
 		return unknown
 	}
-	s.conn.say(unknown)
-	return &reply{421, "4.7.0", "too many unknown commands; the connection is closed"}
+	return s.lastly(unknown, "too many unknown commands")
+}
+
+// lastly gives an answer, and returns the one that ends the connection.
+func (s *session) lastly(answer *reply, why string) *reply {
+	s.conn.say(answer)
+	return &reply{421, "4.7.0", why + "; the connection is closed"}
 }
 
 // greet begins anew, and says what is offered.

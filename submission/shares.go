@@ -13,7 +13,7 @@ func (s *Server) enter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unknown []*conn
-	for _, one := range s.conns {
+	for one := range s.conns {
 		if !one.signedIn {
 			unknown = append(unknown, one)
 		}
@@ -23,10 +23,10 @@ func (s *Server) enter(c *conn) bool {
 		return false
 	case full:
 		victim := oneOfMost(unknown)
-		s.remove(victim)
+		delete(s.conns, victim)
 		victim.stop(crowded)
 	}
-	s.conns = append(s.conns, c)
+	s.conns[c] = true
 	s.serving.Add(1)
 	return true
 }
@@ -50,7 +50,7 @@ func (s *Server) signIn(c *conn, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, one := range s.conns {
+	for one := range s.conns {
 		if one != c && one.signedIn && one.key == key {
 			n++
 		}
@@ -62,16 +62,19 @@ func (s *Server) signIn(c *conn, key string) bool {
 	return true
 }
 
+// signOut takes a connection out of the share of its key.
+func (s *Server) signOut(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.key, c.signedIn = "", false
+}
+
 // leave removes a connection that has ended.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(c)
+	delete(s.conns, c)
 	s.serving.Done()
-}
-
-func (s *Server) remove(c *conn) {
-	s.conns = slices.DeleteFunc(s.conns, func(one *conn) bool { return one == c })
 }
 
 // Connections returns how many are open.

@@ -37,8 +37,8 @@ func (all Senders) allow(from address.Address) bool {
 func (s *session) read() (whole, text []byte, refusal *reply) {
 	now := s.server.Now()
 	var made []string
-	for _, to := range s.to {
-		made = append(made, s.server.Proofs.Make(to.result.ID, now, to.Address))
+	for _, to := range s.mail.Recipients() {
+		made = append(made, s.server.Proofs.Make(to.ID, now, to.Address))
 	}
 	proofs := s.server.Proofs.Fields(made)
 	whole = []byte(proofs + s.received(time.UnixMilli(now)))
@@ -101,7 +101,7 @@ func (s *session) received(now time.Time) string {
 	if s.encrypted {
 		by += "S"
 	}
-	if s.key != "" {
+	if s.conn.key != "" {
 		by += "A"
 	}
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
