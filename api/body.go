@@ -52,9 +52,8 @@ func isJSON(contentType []byte) bool {
 	return !has || ok && strings.Trim(charset, `"`) == "utf-8"
 }
 
-// strict are the options of a reader that refuses what two readers could read in two ways: a name
-// that occurs twice, unknown names and names in another case, text that is not UTF-8, null instead of
-// a string.
+// strict returns the options of a reader that refuses ambiguous JSON: repeated names, unknown names, names in another
+// case, text that is not UTF-8, and null instead of a string.
 func strict(identity address.Identity) json.Options {
 	return json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
 		json.UnmarshalFromFunc(readString),

@@ -34,7 +34,7 @@ func (s *Server) takeReport(r *request, hook hooks.Reporter) error {
 	return durable(r.ctx)
 }
 
-// answerReport answers a provider: where it goes by a status of its own, that is the whole answer.
+// answerReport answers a provider. If the provider needs another status for an error, that status is the whole answer.
 func answerReport(r *request, hook hooks.Reporter, err error) error {
 	if err == nil {
 		return nil

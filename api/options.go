@@ -41,9 +41,8 @@ type Options struct {
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
 	TrustedProxies []netip.Prefix
 
-	// Lookups bounds how often a caller, or without keys a network address, may look mailboxes up
-	// and use the routes of operators that read or reset, so that a stolen key cannot list which mailboxes were sent
-	// email. Nil is no bound.
+	// Lookups bounds how often a caller may look mailboxes up, and an operator may read or reset. Without keys it
+	// counts network addresses. So a stolen key cannot list which mailboxes were sent email. Nil is no bound.
 	Lookups *throttle.Limiter
 	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
 	// bound.
@@ -56,8 +55,8 @@ type Options struct {
 	Hooks   []hooks.Hook
 	Bounces *bounce.Receiver
 
-	// TryRules reads the rules that a reload would put in force, with other tiers for mailboxes if there are any, over records of their own that are empty and go by
-	// a clock. The caller calls done.
+	// TryRules reads the rules that a reload would put in force, over empty records of their own and by the given clock.
+	// Tiers, if not nil, replace those of mailboxes. The caller calls done.
 	TryRules func(now func() int64, tiers *throttle.Policy) (set *rules.Set, done func(), err error)
 
 	// Turnstile is a challenge beside the proof of work, for rules that have one. Nil for none.

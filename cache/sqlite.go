@@ -105,8 +105,8 @@ func (db *database) make(format int) error {
 	return sqlitex.ExecuteScript(db.conn, fmt.Sprintf("PRAGMA user_version=%d; %s", format, schema), nil)
 }
 
-// settle removes damaged records, moves the log into the database, and empties it: what it has behind
-// a broken write would later look like damage of what is written from now on.
+// settle removes damaged records, moves the log into the database, and empties the log. Otherwise the rest of a broken
+// write in the log would later look like damage of newer writes.
 func (db *database) settle(damaged []string) error {
 	for _, key := range damaged {
 		if err := db.write([]*write{{key: key}}); err != nil {
@@ -170,8 +170,8 @@ func run(statement *sqlite.Stmt) error {
 	return errors.Join(err, statement.Reset())
 }
 
-// sweep removes what expired before a moment from the page of keys that follows one, unless one of
-// its records is damaged, and returns the last key of the page; empty behind the last page.
+// sweep reads the page of records after a key, and removes those that expired before a moment, unless a record of the
+// page is damaged. It returns the last key of the page, which is empty after the last page.
 func (db *database) sweep(after string, before int64) (last string, err error) {
 	db.every.BindText(1, after)
 	rows, err := db.read(db.every)

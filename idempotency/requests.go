@@ -35,9 +35,8 @@ type Outcome struct {
 	State State
 	// Alone reports that the node decided by its own records, because the shared ones are unavailable.
 	Alone bool
-	// Lease is set with Started; with throttle.ErrUnavailable, to abandon what may have begun; and
-	// with Unknown, where it is the one that was handed over, to finish it with an answer that says
-	// so.
+	// Lease is set with Started. It is also set with throttle.ErrUnavailable, to abandon an attempt that may have begun,
+	// and with Unknown, to finish the attempt that was handed over.
 	Lease Lease
 	// Previous is set with Started where an earlier attempt ended without a hand-over. Its
 	// email never left. What it may have charged under this id is to be released before this

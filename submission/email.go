@@ -151,7 +151,7 @@ func (s *session) data(argument string) *reply {
 const textLife = 15 * 60_000
 
 // repeats withdraws the recipients to whom the email was handed over before. It returns the answer if none is left, if
-// it was not 250, or if another connection is at it.
+// the first reply was not 250, or if another connection is sending the email.
 func (s *session) repeats(text []byte) (answer *reply, err error) {
 	known, id := s.server.Repeats, text
 	if value, n, _ := field(text, "message-id"); n == 1 && strings.TrimSpace(value) != "" && len(value) <= maxField {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// enter adds a connection, and reports whether there is room for it. Those that have not signed in hold half of
-// all at most. One of the address that has the most of them makes room for the next, so that a flood without keys
-// does not keep others out; it is drawn by lot, or a flood from many addresses would close each before it signs in.
+// enter adds a connection, and reports whether there is room for it. Those that have not signed in hold half of all at
+// most. To make room for the next, a random one of the address that has the most is closed, so that a flood without keys
+// does not keep others out. Closing the oldest instead would let a flood from many addresses close each before it signs in.
 func (s *Server) enter(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

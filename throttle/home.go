@@ -31,8 +31,7 @@ const (
 type Op struct {
 	Step Step
 	By   Algorithm
-	// All are the admissions to record, oldest first; of a take or a release the only one, whose
-	// time a take ignores.
+	// All are the admissions to record, oldest first. A take and a release have one; a take ignores its time.
 	All []Admission
 }
 

@@ -39,11 +39,9 @@ type shared struct {
 	prefix string
 }
 
-// Redis returns the Store of all processes that use this prefix. A value is read together
-// with the server's clock, the step runs here, and a script writes what it returned if the
-// value is still the one that was read; so an Update that changes something takes two round
-// trips, any other one. The script is never sent twice: when its reply is lost, Update
-// returns throttle.ErrUnavailable.
+// Redis returns the Store of all processes that use this prefix. Update reads the value and the server's clock, runs the
+// step here, and writes the result by a script if the value has not changed. So an Update that changes something takes two
+// round trips, any other one. The script is never sent twice: if its reply is lost, Update returns throttle.ErrUnavailable.
 func Redis(client redis.UniversalClient, prefix string) Store { return &shared{client, prefix} }
 
 func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
@@ -82,8 +80,8 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 	return false, throttle.Unavailable(doing, errContention)
 }
 
-// pause waits a random part of the time that the tries before took, so that the pauses grow
-// with each try, by how far away Redis is and how busy it is, and those that collide come apart.
+// pause waits a random part of the time that the tries before took. So pauses grow with each try and with Redis's
+// latency, and callers that collided come apart.
 func pause(ctx context.Context, took time.Duration) {
 	timer := time.NewTimer(rand.N(took))
 	defer timer.Stop()

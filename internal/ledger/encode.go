@@ -13,9 +13,8 @@ import (
 	"github.com/mailgate/mailgate/internal/wire"
 )
 
-// encoding is an outcome as the members of an object, each with a comma before it. Who may see them is a matter of where
-// they are: first those of the line alone, then those that the operator's service is told too, then what it is told and
-// the log is not, and at last what is for operators alone.
+// encoding is an outcome as the members of an object, each with a comma before it. Their order says who may see them:
+// first the log alone, then the log and the operator's service, then the service alone, and last operators alone.
 type encoding struct {
 	text                  wire.Object
 	shared, told, private int // where the parts behind the first begin

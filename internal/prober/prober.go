@@ -44,8 +44,8 @@ type Prober struct {
 // waits for its reply for timeout, and for 250 ms if that is shorter. Its keys begin with the prefix.
 func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Prober {
 	p := &Prober{client: client, prefix: prefix, timeout: max(timeout, minTimeout), masters: map[string]*Master{}}
-	// A probe waits for a chain of some four timers and wake-ups: while each is late by less
-	// than a quarter of the timeout, it is not this process that was silent.
+	// A probe waits for about four timers and wake-ups in a row. While each is late by less than a quarter of the
+	// timeout, a silent probe is not the fault of this process.
 	p.lateness = newLateness(time.Now(), p.timeout/4)
 	p.work, p.stop = context.WithCancel(context.Background())
 	p.probes.Go(func() { p.lateness.run(p.work) })

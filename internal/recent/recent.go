@@ -156,8 +156,8 @@ func (l *Log) all(from, to uint64, f Filter) func(yield func(Entry) bool) {
 	}
 }
 
-// members returns the members that a line must have, as they are written in it: there a quote inside of a
-// text has a backslash, so that no text looks like a member.
+// members returns the members that a line must have, encoded as in the line. Quotes in a text are escaped there, so no
+// text looks like a member.
 func (f Filter) members() (all [][]byte) {
 	for name, text := range f.Members {
 		if text != "" {

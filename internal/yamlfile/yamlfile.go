@@ -66,8 +66,8 @@ func Decode(path string, text []byte, into any) (*File, error) {
 	return f, nil
 }
 
-// unfit says why a text is not given to the library, which takes time by the square of the depth:
-// a minute for 100,000 open brackets, or as many dashes of lists in one line.
+// unfit says why a text is not given to the library. The library's time grows with the square of the depth: a minute for
+// 100,000 open brackets, or as many dashes of lists in one line.
 func unfit(text []byte) string {
 	const deepest = 100
 	if !utf8.Valid(text) {

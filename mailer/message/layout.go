@@ -14,9 +14,8 @@ import (
 	"github.com/jordan-wright/email"
 )
 
-// layout is a finished email without the headers that differ from one to the next. Where only
-// the code and the address differ, too, it has markers in their place and is kept, since
-// filling in a template and encoding it is a tenth of the cost of a send.
+// layout is a finished email without the headers that differ from one to the next. If only the code and the address
+// differ besides, it has markers in their place and is kept: filling in and encoding a template is a tenth of a send.
 type layout struct {
 	subject string
 	body    []piece // and the last headers before it

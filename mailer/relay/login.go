@@ -74,9 +74,8 @@ func (c *conn) loginByToken(user string) *Error {
 	return failure
 }
 
-// tell says the lines of a login, each after the one before was answered 334. The text of a
-// refusal is dropped if it has a secret in it, or the first characters of a long one, since some
-// servers repeat what they refuse, or as much of it as they have read.
+// tell says the lines of a login, each after the one before was answered 334. Some servers repeat what they refuse, or
+// its beginning, so a refusal whose text has a secret or the beginning of a long one loses its text.
 func (c *conn) tell(lines []string, secrets ...string) *Error {
 	for i, line := range lines {
 		code, err := c.ask(line)

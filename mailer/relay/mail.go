@@ -153,9 +153,9 @@ func (c *conn) send(text []byte) (*Reply, *Error) {
 // maxLine is the limit of RFC 5321 for a line, without its CRLF.
 const maxLine = 998
 
-// Sendable reports whether a text can go over the wire as it is: not with a CR or LF on its own,
-// since servers differ in what they take for a line end and the difference smuggles email
-// (CVE-2023-51764), a NUL, a line that is too long, or octets above 127 that no relay was asked about.
+// Sendable reports whether a text can go over the wire as it is. A NUL, a line that is too long, and octets above 127
+// without eightBit are not sendable. Nor is a CR or LF alone, as servers differ in what ends a line, which smuggles email
+// (CVE-2023-51764).
 func Sendable(text []byte, eightBit bool) bool {
 	lines := bytes.Count(text, []byte("\r\n"))
 	if lines == 0 || !bytes.HasSuffix(text, []byte("\r\n")) || bytes.Count(text, []byte("\r")) != lines || bytes.Count(text, []byte("\n")) != lines {

@@ -64,9 +64,8 @@ func (r *replyReader) next() (code int, err error) {
 	}
 }
 
-// splitReplyLine splits "250-text" or "250 text". It takes a bare "250", as RFC 5321
-// asks of clients, and a line that ends in LF alone: to refuse that after the final dot
-// would make a delivered email an unknown one.
+// splitReplyLine splits "250-text" or "250 text". It takes a bare "250", as RFC 5321 asks of clients. It also takes a line
+// that ends in LF alone, as a delivered email would else be unknown.
 func splitReplyLine(line []byte) (code int, more bool, text []byte, ok bool) {
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	if len(line) < 3 || line[0] < '2' || line[0] > '5' {

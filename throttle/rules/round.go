@@ -98,9 +98,9 @@ func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
 	return decide(round), nil
 }
 
-// recall returns the rules of a round that are remembered to refuse, and the mailbox rule, whose verdict
-// is in every decision. A rule with a challenge refuses only if all others admit the send; one whose limit is not
-// known before it is asked, as with a share of what was verified, is asked.
+// recall returns the rules of a round that are remembered to refuse, and the mailbox rule, whose verdict is in every
+// decision. It leaves out rules with a challenge, which refuse only if all others admit the send, and rules whose limit
+// is a share of what was verified.
 func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 	if !s.remote {
 		return nil

@@ -82,8 +82,8 @@ func put[T comparable](into *map[T]int32, list []T, n int32) {
 	}
 }
 
-// find returns the number of the first that has the send, by the most exact of what they name: an address
-// before its domain, and a network before a larger one. It is 0 if none has.
+// find returns the number of the list that has the most exact name of the send: an address before its domain, and a
+// network before a larger one. It is 0 if none has the send.
 func (x *index) find(s Send) int32 {
 	if x == nil {
 		return 0

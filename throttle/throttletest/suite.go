@@ -114,8 +114,8 @@ func keysAreApart(t *testing.T, open Open) {
 	}
 }
 
-// looks tests that no look, and no release of what is not on record, writes or deletes, also by a limit whose windows
-// are shorter than those that the record was written by.
+// looks tests that a look, or a release of an unknown id, neither writes nor deletes. The limit may have shorter windows
+// than the one that wrote the record.
 func looks(t *testing.T, open Open) {
 	all := Counters(t, "long=3/10m")
 	all["log"] = Policy(t, "long=3/10m")
