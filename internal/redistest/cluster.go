@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func addrs(servers []*Server) (all []string) {
 
 // URL returns what a program is configured with to reach the cluster.
 func (c *ClusterServers) URL() string {
-	return "redis+cluster://" + strings.Join(addrs(c.Masters), ",")
+	return "redis+cluster://" + c.Masters[0].Addr + "?" + url.Values{"addr": addrs(c.Masters[1:])}.Encode()
 }
 
 // Client returns a plain client of the cluster, closed with the test.

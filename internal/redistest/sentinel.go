@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ func (s *SentinelServers) AwaitReplicas() {
 
 // URL returns what a program is configured with to find the master.
 func (s *SentinelServers) URL() string {
-	return "redis+sentinel://" + strings.Join(addrs(s.Sentinels), ",") + "/" + masterName
+	return "redis+sentinel://" + s.Sentinels[0].Addr + "?" + url.Values{"master_name": {masterName}, "addr": addrs(s.Sentinels[1:])}.Encode()
 }
 
 // Failover kills the master and returns the new one when it takes writes and every sentinel

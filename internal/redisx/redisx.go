@@ -28,15 +28,15 @@ const (
 
 // Options say where Redis is and how certain a write must be. URL and Timeout are required.
 type Options struct {
-	// URL names the servers:
+	// URL names the servers, in the forms of go-redis's ParseURL, ParseClusterURL and ParseFailoverURL:
 	//
 	//	redis://user:password@host:6379/0
-	//	redis+sentinel://user:password@host1:26379,host2:26379/master-name/0
-	//	redis+cluster://user:password@host1:6379,host2:6379
+	//	redis+cluster://user:password@host1:6379?addr=host2:6379
+	//	redis+sentinel://host1:26379/0?master_name=name&username=user&password=password&addr=host2:26379
 	//
-	// With rediss in front the connections are TLS; ?ca= names a PEM file with the
-	// authorities to trust instead of the system's. Sentinels with a password of their
-	// own take ?sentinel_user= and ?sentinel_password=.
+	// User and password before the @ of the last are those of the Sentinels. With rediss in front the connections
+	// are TLS; ?ca= names a PEM file with the authorities to trust instead of the system's. Other settings of
+	// go-redis are refused.
 	URL string
 	// Timeout is the longest that a call takes.
 	Timeout time.Duration

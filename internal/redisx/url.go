@@ -4,15 +4,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"net"
 	"net/url"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// errURL is constant, as the text of the library can show a part of a password.
+var errURL = errors.New("not a Redis URL; write redis://user:password@host:6379/0, redis+cluster://user:password@host:6379?addr=host:port or " +
+	"redis+sentinel://host:26379?master_name=name&addr=host:port, with user and password percent-encoded")
+
+// settings are those that each form may have. All others are set by Open, or would have replicas asked.
+var settings = map[string][]string{"": {}, "cluster": {"addr"}, "sentinel": {"master_name", "username", "password", "addr"}}
 
 // CheckURL says in one sentence what is wrong with the URL of Options, if anything is. It
 // repeats no part of it.
@@ -23,121 +28,68 @@ func CheckURL(text string) error {
 
 // parseURL reads the addresses, the names and passwords, and the certificates to trust.
 func parseURL(text string) (*redis.UniversalOptions, error) {
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found {
-		return nil, errors.New("the Redis URL has no scheme; write it as redis://host:6379")
-	}
-	end := strings.IndexAny(rest, "/?")
-	if end < 0 {
-		end = len(rest)
-	}
-	if strings.Contains(rest[end:], "@") {
-		return nil, errors.New("the Redis URL has a ? or / before the @; percent-encode it in the password")
-	}
-	// Several hosts are no part of a usual URL, the rest is.
-	hosts := strings.LastIndexByte(rest[:end], '@') + 1
-	u, err := url.Parse("redis://" + rest[:hosts] + "host" + rest[end:])
+	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errors.New("the Redis URL's user, password or path is not percent-encoded")
+		return nil, errURL
 	}
-	s := &redis.UniversalOptions{Username: u.User.Username()}
-	s.Password, _ = u.User.Password()
-	if strings.HasPrefix(scheme, "rediss") {
-		s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	scheme, form, _ := strings.Cut(u.Scheme, "+")
+	query, err := url.ParseQuery(u.RawQuery)
+	several := strings.ContainsAny(u.Hostname(), ",:") && !strings.HasPrefix(u.Host, "[") // hosts or ports
+	if err != nil || u.Hostname() == "" || several || strings.Contains(u.RawQuery, "@") || scheme != "redis" && scheme != "rediss" || settings[form] == nil {
+		return nil, errURL
 	}
-	path := strings.TrimPrefix(u.Path, "/")
-	switch strings.Replace(scheme, "rediss", "redis", 1) {
-	case "redis":
-		err = errors.Join(readHosts(s, rest[hosts:end], "6379"), readDatabase(s, path))
-		if len(s.Addrs) > 1 {
-			err = errors.New("the Redis URL names several hosts; is it redis+cluster:// or redis+sentinel://?")
+	var certificates *tls.Config // for each host by its own name
+	if scheme == "rediss" {
+		certificates = &tls.Config{MinVersion: tls.VersionTLS12}
+		if ca := query.Get("ca"); ca != "" {
+			if certificates.RootCAs, err = readAuthorities(ca); err != nil {
+				return nil, err
+			}
 		}
-	case "redis+sentinel":
-		s.MasterName, path, _ = strings.Cut(path, "/")
-		err = errors.Join(readHosts(s, rest[hosts:end], "26379"), readDatabase(s, path))
-		if s.MasterName == "" {
-			err = errors.New("the Redis URL names no master; write it as redis+sentinel://host/master-name")
+		query.Del("ca")
+	}
+	for name := range query {
+		if !slices.Contains(settings[form], name) {
+			return nil, errors.New("the Redis URL has a setting other than ca (for rediss), addr (for cluster and sentinel), master_name, username and password (for sentinel)")
 		}
-	case "redis+cluster":
-		s.IsClusterMode = true
-		err = readHosts(s, rest[hosts:end], "6379")
-		if path != "" {
-			err = errors.New("the Redis URL names a database; a cluster has only one")
+	}
+	u.Scheme, u.RawQuery = scheme, query.Encode()
+	s := &redis.UniversalOptions{TLSConfig: certificates, IsClusterMode: form == "cluster"}
+	switch form {
+	case "cluster":
+		o, err := redis.ParseClusterURL(u.String())
+		if err != nil || strings.Trim(u.Path, "/") != "" {
+			return nil, errURL
 		}
+		s.Addrs, s.Username, s.Password = o.Addrs, o.Username, o.Password
+	case "sentinel":
+		o, err := redis.ParseFailoverURL(u.String())
+		if err != nil || o.MasterName == "" {
+			return nil, errURL
+		}
+		s.Addrs, s.MasterName, s.DB, s.Username, s.Password = o.SentinelAddrs, o.MasterName, o.DB, o.Username, o.Password
+		s.SentinelUsername, s.SentinelPassword = o.SentinelUsername, o.SentinelPassword
 	default:
-		err = errors.New("the Redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
-	}
-	if err == nil {
-		err = readQuery(s, u.RawQuery)
-	}
-	if err == nil && (s.Username != "" && s.Password == "" || s.SentinelUsername != "" && s.SentinelPassword == "") {
-		err = errors.New("the Redis URL has a user without a password; a password alone follows a colon, as in redis://:password@host")
-	}
-	return s, err
-}
-
-func readHosts(s *redis.UniversalOptions, text, port string) error {
-	for i, host := range strings.Split(text, ",") {
-		address, err := readHost(strings.TrimSpace(host), port)
+		o, err := redis.ParseURL(u.String())
 		if err != nil {
-			return fmt.Errorf("the Redis URL's host number %d %w", i+1, err)
+			return nil, errURL
 		}
-		s.Addrs = append(s.Addrs, address)
+		s.Addrs, s.DB, s.Username, s.Password = []string{o.Addr}, o.DB, o.Username, o.Password
 	}
-	return nil
+	if s.Username != "" && s.Password == "" || s.SentinelUsername != "" && s.SentinelPassword == "" {
+		return nil, errors.New("the Redis URL has a user without a password; a password alone follows a colon, as in redis://:password@host")
+	}
+	return s, nil
 }
 
-func readHost(text, port string) (string, error) {
-	host := text
-	if h, p, err := net.SplitHostPort(text); err == nil {
-		host, port = h, p
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if host == "" {
-		return "", errors.New("is empty")
-	}
-	if strings.Contains(host, " ") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
-		return "", errors.New("is not host:port")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", errors.New("has a port that is not between 1 and 65535")
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-func readDatabase(s *redis.UniversalOptions, path string) (err error) {
-	if path == "" {
-		return nil
-	}
-	if s.DB, err = strconv.Atoi(path); err != nil || s.DB < 0 {
-		return errors.New("the Redis URL's database is not a number")
-	}
-	return nil
-}
-
-func readQuery(s *redis.UniversalOptions, text string) error {
-	query, err := url.ParseQuery(text)
+func readAuthorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
 	if err != nil {
-		return errors.New("the Redis URL's query is not percent-encoded")
+		return nil, errors.New("the Redis URL's ca cannot be read")
 	}
-	for name, values := range query {
-		switch {
-		case name == "sentinel_user" && s.MasterName != "":
-			s.SentinelUsername = values[0]
-		case name == "sentinel_password" && s.MasterName != "":
-			s.SentinelPassword = values[0]
-		case name == "ca" && s.TLSConfig != nil:
-			pem, err := os.ReadFile(values[0])
-			if err != nil {
-				return errors.New("the Redis URL's ca cannot be read")
-			}
-			s.TLSConfig.RootCAs = x509.NewCertPool()
-			if !s.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-				return errors.New("the Redis URL's ca holds no certificate")
-			}
-		default:
-			return errors.New("the Redis URL has a setting other than ca (for rediss), sentinel_user and sentinel_password (for sentinel)")
-		}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the Redis URL's ca holds no certificate")
 	}
-	return nil
+	return authorities, nil
 }

@@ -293,7 +293,7 @@ func TestConfig_Printed_NoSecret(t *testing.T) {
 	c := read(t, nil,
 		"MAILGATE_API_KEYS=web:1"+hidden+",shop:2"+hidden, "MAILGATE_ADMIN_KEYS=ops:"+hidden, "MAILGATE_FROM=a@b.example", "MAILGATE_SECRET="+hidden,
 		"MAILGATE_SMTP_URL=smtps://"+hidden+":"+hidden+"@one.example,smtp://two.example", "MAILGATE_HOOK_LOGTO="+hidden,
-		"MAILGATE_REDIS_URL=redis+sentinel://u:"+hidden+"@a:1,b:2/main?sentinel_password="+hidden)
+		"MAILGATE_REDIS_URL=redis+sentinel://u:"+hidden+"@a:1/0?addr=b:2&password="+hidden+"&master_name=main")
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%v %+v", c.Secret, *c)} {
 		if strings.Contains(text, hidden) || !strings.Contains(text, "***") {
 			t.Errorf("a secret is printed, or nothing is: %s", text)
@@ -301,7 +301,7 @@ func TestConfig_Printed_NoSecret(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"api_keys": "web:***,shop:***", "admin_keys": "ops:***", "secret": "***", "smtp_url": "smtps://one.example:465,smtp://two.example:587",
-		"redis_url": "redis+sentinel://***@a:1,b:2/main", "from": "a@b.example", "templates": "", "data_dir": "",
+		"redis_url": "redis+sentinel://***@a:1/0?addr=b:2&password=***&master_name=main", "from": "a@b.example", "templates": "", "data_dir": "",
 	} {
 		if got := setting(c, name); got.Value != want {
 			t.Errorf("%s is shown as %q, want %q", name, got.Value, want)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,15 +170,23 @@ func (s Secret) String() string {
 	return mask
 }
 
-// String leaves out user, password and query, of which each may be a secret.
+// String masks what may be a secret: user and password.
 func (u RedisURL) String() string {
 	scheme, rest, found := strings.Cut(string(u), "://")
 	if !found {
 		return ""
 	}
-	rest, _, _ = strings.Cut(rest, "?")
+	rest, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		rest = mask + "@" + rest[at+1:]
+	}
+	before := "?"
+	for setting := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' }) {
+		if name, _, _ := strings.Cut(setting, "="); !slices.Contains([]string{"addr", "ca", "master_name"}, name) {
+			setting = name + "=" + mask
+		}
+		rest += before + setting
+		before = "&"
 	}
 	return scheme + "://" + rest
 }
