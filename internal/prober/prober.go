@@ -119,10 +119,13 @@ func (m *Master) Cause() error {
 
 // Failed has the master probed because a call failed, and reports whether it is away. It waits
 // for a probe if the error says that the master refuses, or that it was not asked. The end of the
-// caller is no evidence.
+// caller is no evidence, nor is an error of one key or one reply.
 func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
-	if errors.Is(ctx.Err(), context.Canceled) {
+	if ctx.Err() != nil {
 		return false
+	}
+	if !unanswered(cause) {
+		return m.State() == Away
 	}
 	probed, state := m.suspect(0, cause)
 	if state == Suspected && (outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrAway)) {

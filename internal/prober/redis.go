@@ -148,6 +148,12 @@ func refuses(reply error) bool {
 	return slices.ContainsFunc(refusals, func(word string) bool { return redis.HasErrorPrefix(reply, word) })
 }
 
+// unanswered reports whether the error of a call can be the master's silence or refusal.
+func unanswered(err error) bool {
+	_, network := errors.AsType[net.Error](err) // also a context's deadline
+	return network || isAny(err, redisx.ErrAway, redisx.ErrSilent) || outcomeOf(err) == refused
+}
+
 // broken reports whether a connection was refused or ended. Sentinels that refuse say nothing of
 // the master.
 func broken(err error) bool {

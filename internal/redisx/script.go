@@ -31,16 +31,16 @@ func NewScript(source string, wrote func(reply any) bool) *Script {
 // Run runs the script on the master of the key. It is executed once at most, also by a client
 // that is set to repeat commands: only an answer that proves that it was not executed, such as
 // MOVED, lets it be sent again. After an error it may have been executed.
-func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (reply any, err error) {
+func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (answer any, err error) {
 	ctx = Call(ctx)
-	reply, err = s.send(ctx, client, "evalsha", s.sha, key, args)
+	answer, err = s.send(ctx, client, "evalsha", s.sha, key, args)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = s.send(ctx, client, "eval", s.source, key, args)
+		answer, err = s.send(ctx, client, "eval", s.source, key, args)
 	}
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
-		return nil, ErrType
+		return nil, reply{ErrType.Error(), errors.Join(ErrType, err)}
 	}
-	return reply, err
+	return answer, err
 }
 
 func (s *Script) send(ctx context.Context, client redis.UniversalClient, name, program, key string, args []any) (any, error) {
