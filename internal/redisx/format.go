@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,19 +15,24 @@ import (
 // Redis was not asked.
 var ErrFormat = errors.New("the records in Redis have another format")
 
-// format keeps programs of two formats from sharing records: no command is sent before the format
-// on record is known to be this program's.
+// format keeps programs of two formats from sharing records: no command is sent unless the format on
+// record was this program's within the last second. Redis may be flushed, restored or replaced meanwhile.
 type format struct {
 	client redis.UniversalClient
 	key    string
-	own    string
-	known  atomic.Bool // to be the own
+	own    string // empty if there is nothing to check
+	began  time.Time
+	until  atomic.Int64 // nanoseconds since began, for which the format is known to be the own
 }
 
-// newFormat returns the check for the options; without a format there is nothing to check.
+const formatFor = time.Second
+
+// newFormat returns the check for the options.
 func newFormat(client redis.UniversalClient, o Options) *format {
-	f := &format{client: client, key: o.Prefix + ":format", own: strconv.Itoa(o.Format)}
-	f.known.Store(o.Format == 0)
+	f := &format{client: client, key: o.Prefix + ":format", began: time.Now()}
+	if o.Format != 0 {
+		f.own = strconv.Itoa(o.Format)
+	}
 	return f
 }
 
@@ -38,7 +44,8 @@ redis.call('SET', KEYS[1], ARGV[1])
 return ARGV[1]`
 
 func (f *format) check(ctx context.Context) error {
-	if f.known.Load() {
+	now := time.Since(f.began)
+	if f.own == "" || int64(now) < f.until.Load() {
 		return nil
 	}
 	found, err := f.client.Eval(ctx, readFormat, []string{f.key}, f.own).Result()
@@ -46,8 +53,9 @@ func (f *format) check(ctx context.Context) error {
 		return fmt.Errorf("reading the format of the records: %w", err)
 	}
 	if found != f.own {
+		f.until.Store(0)
 		return fmt.Errorf("%w: %v, and this program reads %s", ErrFormat, found, f.own)
 	}
-	f.known.Store(true)
+	f.until.Store(int64(now + formatFor))
 	return nil
 }

@@ -246,6 +246,24 @@ func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
 	}
 }
 
+// A Redis whose records are replaced by those of another format is not asked any more, also on a connection that lasts.
+func TestFormat_RecordsReplaced_RedisIsNotAsked(t *testing.T) {
+	server := redistest.Alone(t)
+	with := func(format int) redis.UniversalClient {
+		return open(t, redisx.Options{URL: server.URL(), Timeout: patient, Format: format, Prefix: "mailgate"})
+	}
+	running := with(1)
+	answers(t, running, "key")
+	must.OK(t, server.Client().FlushAll(ctx).Err())
+	answers(t, with(2), "key")
+	servertest.Eventually(t, "the other format to be noticed", func() bool {
+		_, err := run(running, "key")
+		return errors.Is(err, redisx.ErrFormat)
+	})
+	must.OK(t, server.Client().FlushAll(ctx).Err())
+	answers(t, running, "key")
+}
+
 // Callers that give up say nothing of the server.
 func TestCall_CallersGiveUp_IsNotSilence(t *testing.T) {
 	server := redistest.Alone(t)
