@@ -41,25 +41,17 @@ type home struct {
 // The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
 // off. The algorithm must be one of package throttle.
 func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*throttle.Limiter, error) {
-	h, err := newHome(client, prefix, a)
+	timeout, err := timeoutOf(client)
+	if err == nil && (prefix == "" || strings.ContainsAny(prefix, "{}")) {
+		err = errors.New("the prefix of its keys must not be empty or contain braces")
+	}
+	if err == nil {
+		_, _, err = scriptOf(a)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("a limiter in Redis: %w", err)
 	}
-	return throttle.New(a, h), nil
-}
-
-func newHome(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*home, error) {
-	timeout, err := timeoutOf(client)
-	if err != nil {
-		return nil, err
-	}
-	if prefix == "" || strings.ContainsAny(prefix, "{}") {
-		return nil, errors.New("the prefix of its keys must not be empty or contain braces")
-	}
-	if _, _, err := scriptOf(a); err != nil {
-		return nil, err
-	}
-	return &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout}, nil
+	return throttle.New(a, &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout}), nil
 }
 
 // timeoutOf returns how long a call of the client waits for a reply.

@@ -103,16 +103,16 @@ func (h *remembering) Do(ctx context.Context, key string, op throttle.Op) (throt
 	}
 	h.counts.asked.Add(1)
 	next.state, next.now, next.answered = r.State, r.Now, h.since()
-	full := !r.Done && (op.Step == throttle.StepTake || !op.By.Peek(r.State, r.Now).Allowed)
-	if known && r.Done { // the state that it left may refuse the next one
-		next.state, _ = op.Take(r.State, r.Now)
-		known = op.By.Peek(next.state, r.Now).Allowed
-		full = !known
+	if r.Done && !known {
+		return r, nil // most keys are never refused
 	}
-	switch {
-	case full || known && !r.Done: // also one that another limit refuses
+	if r.Done { // the state that it left may refuse the next one
+		next.state, _ = op.Take(r.State, r.Now)
+	}
+	// A state that admits, but was not changed, may be refused by another limit.
+	if known && !r.Done || !op.By.Peek(next.state, r.Now).Allowed {
 		p.keep(at, next, forgot, h.most)
-	case known:
+	} else if known {
 		p.forget(at)
 	}
 	return r, nil

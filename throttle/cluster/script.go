@@ -78,32 +78,24 @@ func appendNumbers(text []byte, numbers ...int64) []byte {
 	return text
 }
 
-// reply is what a script returns.
-type reply struct {
-	done  byte // a digit, or tooLate
-	now   int64
-	state []byte
-}
-
 const tooLate = '-'
 
-func parseReply(answer any) (r reply, err error) {
+// parseReply returns what a script did, a digit or tooLate, and with what.
+func parseReply(answer any) (did byte, r throttle.Reply, err error) {
 	text, _ := answer.(string)
 	if len(text) < 7 {
-		return r, errReply
+		return 0, r, errReply
 	}
 	var now [8]byte
 	copy(now[2:], text[1:7])
-	return reply{text[0], int64(binary.BigEndian.Uint64(now[:])), []byte(text[7:])}, nil
+	did = text[0]
+	return did, throttle.Reply{State: []byte(text[7:]), Now: int64(binary.BigEndian.Uint64(now[:])), Done: did == '1' || did == '2'}, nil
 }
-
-// did reports whether the step was done, now or before.
-func (r reply) did() bool { return r.done == '1' || r.done == '2' }
 
 // wrote reports whether replicas have to confirm what a script did.
 func wrote(answer any) bool {
-	r, err := parseReply(answer)
-	return err == nil && r.did()
+	_, r, err := parseReply(answer)
+	return err == nil && r.Done
 }
 
 // Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the
@@ -124,13 +116,13 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 		if err != nil {
 			return throttle.Reply{}, err
 		}
-		r, err := parseReply(answer)
+		did, r, err := parseReply(answer)
 		if err != nil {
 			return throttle.Reply{}, err
 		}
-		h.clockOf(key).Store(r.now*1000 + 999 - sent) // the master may be known only now
-		if r.done != tooLate {
-			return throttle.Reply{State: r.state, Now: r.now, Done: r.did()}, nil
+		h.clockOf(key).Store(r.Now*1000 + 999 - sent) // the master may be known only now
+		if did != tooLate {
+			return r, nil
 		}
 		if ctx.Err() != nil {
 			break
