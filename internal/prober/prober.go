@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
@@ -174,7 +175,7 @@ func (m *Master) probeOnce() {
 	p, client := m.prober, m.prober.clientFor(m.Address)
 	closing := context.AfterFunc(p.work, func() { _ = client.Close() }) // ends the probe
 	began := time.Now()
-	err := m.probe(p.work, client)
+	err := m.try(p.work, client)
 	if closing() {
 		_ = client.Close()
 	}
@@ -190,12 +191,18 @@ func (m *Master) probeOnce() {
 	}
 }
 
+// try makes a probe; a panic in it is a probe that was not answered.
+func (m *Master) try(ctx context.Context, client redis.UniversalClient) (err error) {
+	defer recovered.Into(&err)
+	return m.probe(ctx, client)
+}
+
 func (m *Master) note(err error, began, ended time.Time) (pause time.Duration) {
 	late := m.prober.lateness.lateSince(ended.Add(-max(lateFor, ended.Sub(began))), ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := outcomeOf(err)
-	if o == refused {
+	if _, panicked := errors.AsType[recovered.Error](err); o == refused || panicked {
 		m.cause = err
 	}
 	m.evidence.probed(o, began, ended, late)

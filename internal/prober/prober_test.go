@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -155,6 +156,17 @@ func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
 		cancel()
 		if m.Failed(cancelled, context.Canceled) {
 			t.Error("the end of a caller is evidence")
+		}
+	})
+}
+
+// A probe that panics is not answered, and the process goes on.
+func TestMaster_ProbePanics_IsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := suspect(t, func() error { panic("probing") })
+		time.Sleep(751 * ms)
+		if s := m.State(); s != Away || !strings.Contains(fmt.Sprint(m.Cause()), "panic") {
+			t.Errorf("state %v, for %v", s, m.Cause())
 		}
 	})
 }

@@ -3,6 +3,7 @@ package recovered
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 )
@@ -12,6 +13,11 @@ import (
 type Error struct {
 	error
 	Stack string
+}
+
+// LogValue implements slog.LogValuer.
+func (e Error) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("error", e.Error()), slog.String("stack", e.Stack))
 }
 
 // Into recovers a panic and makes it the error of a function that defers this.
@@ -32,4 +38,15 @@ func From(value any) error {
 		err = fmt.Errorf("panic: %w", known)
 	}
 	return Error{err, string(debug.Stack())}
+}
+
+// Call calls do, in a goroutine where a panic is a failure of what it does, and logs a panic.
+func Call(log *slog.Logger, do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = From(value)
+			log.Error("internal error", "cause", err)
+		}
+	}()
+	return do()
 }

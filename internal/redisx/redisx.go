@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -107,17 +108,13 @@ func Masters(ctx context.Context, client redis.UniversalClient) (masters []*redi
 	case *redis.Client:
 		return []*redis.Client{client}, nil
 	case *redis.ClusterClient:
-		found := make(chan *redis.Client)
-		go func() {
-			defer close(found)
-			err = client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
-				found <- master
-				return nil
-			})
-		}()
-		for master := range found {
+		var mu sync.Mutex
+		err = client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
 			masters = append(masters, master)
-		}
+			return nil
+		})
 		return masters, err
 	}
 	return nil, fmt.Errorf("a client of type %T has no masters", client)

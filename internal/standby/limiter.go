@@ -67,7 +67,7 @@ func (h *home) copy(key string, op throttle.Op, r throttle.Reply) {
 	case throttle.StepRecord:
 		until = h.o.Clock.Now() + op.By.Window()
 	}
-	h.mirror.write(until, func(ctx context.Context) error { _, err := h.own.Do(ctx, key, op); return err })
+	h.mirror.write(h.keyOf(key), until, func(ctx context.Context) error { _, err := h.own.Do(ctx, key, op); return err })
 }
 
 // alone takes a step on the node's own records, and notes in the journal what it did.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/recovered"
 )
 
 // mirror copies what Redis admitted to the node's own records, and records whether they are
@@ -16,6 +20,9 @@ type mirror struct {
 	late       atomic.Int64 // writes that no call waits for any more
 	incomplete atomic.Int64 // until when the records lack something
 	unrecorded atomic.Uint64
+
+	mu   sync.Mutex
+	last map[recordKey]chan struct{} // of each key: closes when its newest write is behind all others
 }
 
 const (
@@ -28,15 +35,33 @@ const (
 var errIncomplete = errors.New("the node's own records lack admissions that still count")
 
 // write copies a decision of Redis, which counts until a moment; 0 means that without it the
-// records are only too strict. It has a context of its own, as a send does not depend on it.
-func (m *mirror) write(until int64, write func(ctx context.Context) error) {
+// records are only too strict. It has a context of its own, as a send does not depend on it. The writes
+// of a key are made in order.
+func (m *mirror) write(k recordKey, until int64, write func(ctx context.Context) error) {
 	if m.late.Load() >= maxLate {
 		m.count(until)
 		m.lacks(until, errors.New("too many earlier writes have not ended"))
 		return
 	}
+	m.mu.Lock()
+	before, made := m.last[k], make(chan struct{})
+	m.last[k] = made
+	m.mu.Unlock()
 	done := make(chan error, 1)
-	go func() { done <- write(context.Background()) }()
+	go func() {
+		if before != nil {
+			<-before
+		}
+		ctx, durable := cache.Batch(context.Background()) // the next one need not wait for the disk
+		err := recovered.Call(m.log, func() error { return write(ctx) })
+		m.mu.Lock()
+		if m.last[k] == made {
+			delete(m.last, k)
+		}
+		m.mu.Unlock()
+		close(made)
+		done <- errors.Join(err, durable(ctx))
+	}()
 	wait := patience
 	if m.late.Load() > 0 { // a send that is charged to several rules waits once
 		wait = 0

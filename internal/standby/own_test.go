@@ -12,13 +12,16 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // disk is the home of the node's own limiter, with faults.
 type disk struct {
 	throttle.Home
-	fails atomic.Bool
-	hangs atomic.Pointer[chan struct{}] // until it is closed
+	fails    atomic.Bool
+	panics   atomic.Bool
+	hangs    atomic.Pointer[chan struct{}] // until it is closed
+	recorded atomic.Int64
 }
 
 func (d *disk) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
@@ -28,6 +31,10 @@ func (d *disk) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	if until := d.hangs.Load(); until != nil {
 		<-*until
 	}
+	if d.panics.Load() {
+		panic("recording")
+	}
+	defer d.recorded.Add(1)
 	if d.fails.Load() {
 		return throttle.Reply{}, errors.New("no room is left")
 	}
@@ -101,4 +108,59 @@ func TestMirror_LateAndFailed_CountedOnce(t *testing.T) {
 	if s := n.State(); s.Unrecorded != 1 {
 		t.Errorf("%d are unrecorded, want 1", s.Unrecorded)
 	}
+}
+
+// A panic of the own records is one more of their failures.
+func TestMirror_Panics_SendsContinueAndNotAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server.URL())
+	n.onFaultyDisk(t).panics.Store(true)
+	n.admit(t, "alice", false)
+	if s := n.State(); s.Unrecorded != 1 || n.log.Count("not be recorded") != 1 || n.log.Count("own_test.go") == 0 {
+		t.Errorf("%d unrecorded; the log is\n%s", s.Unrecorded, n.log.String())
+	}
+	away(t, server, n)
+	_, err := n.mailbox.Take(t.Context(), "bob")
+	unavailable(t, err)
+}
+
+// panicking is a home on Redis that records nothing.
+type panicking struct{ throttle.Home }
+
+func (p panicking) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	if op.Step == throttle.StepRecord {
+		panic("recording")
+	}
+	return p.Home.Do(ctx, key, op)
+}
+
+// A panic in the sync of one record holds up no other.
+func TestSync_Panics_OthersAreSynced(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server.URL())
+	bad := n.Limiter("bad", throttle.New(tiers, panicking{onRedis(t, n.client, "bad", tiers).Home}), local.New(n.store.Table("bad"), tiers))
+	away(t, server, n)
+	if v, err := bad.Take(t.Context(), "alice"); err != nil || !v.Allowed {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	n.admit(t, "alice", true)
+	server.Restart()
+	servertest.Eventually(t, "the others to be synced", func() bool { return n.State().Journal == 1 && n.log.Count("internal error") > 0 })
+	onRedisAre(t, server, 1)
+}
+
+// The own records take the steps on a key in the order in which Redis did.
+func TestMirror_FirstStepIsLate_SecondStaysBehind(t *testing.T) {
+	n := start(t, redistest.Alone(t).URL())
+	d, taken := n.onFaultyDisk(t), make(chan struct{})
+	d.hangs.Store(&taken)
+	a := n.admit(t, "alice", false)
+	if released, err := n.mailbox.Release(t.Context(), "alice", a); err != nil || !released {
+		t.Fatalf("released %v, %v", released, err)
+	}
+	close(taken)
+	servertest.Eventually(t, "both steps on the own records", func() bool {
+		v, err := n.own.Peek(t.Context(), "alice")
+		return err == nil && d.recorded.Load() == 1 && v.Sent == 0
+	})
 }

@@ -51,7 +51,7 @@ const forever = 1<<63 - 1
 func New(o Options) (*Standby, error) {
 	s := &Standby{o: o, locks: newLocks()}
 	s.work, s.stop = context.WithCancel(context.Background())
-	s.mirror = &mirror{now: o.Clock.Now, log: o.Log}
+	s.mirror = &mirror{now: o.Clock.Now, log: o.Log, last: map[recordKey]chan struct{}{}}
 	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, records: map[recordKey]map[throttle.ID]operation{}}
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)

@@ -47,7 +47,7 @@ func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone
 		}
 		st.o.Clock.heard(moment)
 		if st.mirrored && next != nil {
-			st.mirror.write(expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
+			st.mirror.write(st.keyOf(key), expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
 		}
 		return nil
 	}, func(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/prober"
+	"github.com/mailgate/mailgate/internal/recovered"
 )
 
 const (
@@ -21,7 +22,8 @@ const (
 	syncTimeout = 2 * time.Second
 )
 
-// run syncs the journal to Redis until the standby ends.
+// run syncs the journal to Redis until the standby ends. A panic in the sync of a record is a failure of that; elsewhere it
+// ends the process, as the journal on disk is right, and that in memory may not be.
 func (s *Standby) run() {
 	ticker, swept, saved := time.NewTicker(pause), time.Now(), s.mirror.incomplete.Load()
 	defer ticker.Stop()
@@ -68,7 +70,7 @@ func (s *Standby) syncAll() {
 			break
 		}
 		syncing.Go(func() {
-			if !s.syncRecord(k) {
+			if recovered.Call(s.o.Log, func() error { return s.syncRecord(k) }) != nil {
 				failures.Add(1)
 			}
 			<-free
@@ -77,8 +79,8 @@ func (s *Standby) syncAll() {
 	syncing.Wait()
 }
 
-// syncRecord syncs all operations of a record, and reports whether it could.
-func (s *Standby) syncRecord(k recordKey) bool {
+// syncRecord syncs all operations of a record.
+func (s *Standby) syncRecord(k recordKey) error {
 	found, _ := s.parts.Load(k.part)
 	p := found.(*part)
 	for s.journal.has(k) {
@@ -90,10 +92,10 @@ func (s *Standby) syncRecord(k recordKey) bool {
 		}
 		cancel()
 		if err != nil {
-			return false
+			return err
 		}
 	}
-	return true
+	return nil
 }
 
 // sweep drops the operations that have expired.
