@@ -9,9 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps all records in maps, no more than most bytes of them. Each write checks a few
-// records of its shard, and removes those that have expired, so that they do not pile up; a write
-// that finds no room checks all records.
+// memory keeps all records in maps, no more than most bytes of them. Each write checks a few records of its shard and
+// removes the expired ones. A write that finds no room checks all records.
 type memory struct {
 	now    func() int64
 	most   int64

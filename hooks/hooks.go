@@ -3,8 +3,8 @@
 //
 // A hook says whether a call is genuine, what it asks for or reports, and what to answer in that system's
 // terms. Package api, whose listener brings the calls, has package delivery send the emails as for
-// POST /send-code, and package bounce apply the events. A call chooses no file of a template and no header, and
-// of the hosts in an email only that of redirect_to, in templates of the operator's own that show it.
+// POST /send-code, and package bounce apply the events. A call chooses no template file and no header. The only host that
+// it chooses is that of redirect_to, in templates of the operator's own that show it.
 package hooks
 
 import (
@@ -48,8 +48,8 @@ type Reporter interface {
 	// Events returns the events of a genuine call, and answers a provider that asks whether the hook is wanted. The
 	// only error is ErrLater.
 	Events(context.Context, *Call) ([]bounce.Event, error)
-	// Status returns the status by which the provider does what another one asks for: not to repeat a call that
-	// is not genuine after 401, and to repeat one after 503.
+	// Status returns the provider's own status for one of mailgate's: that which ends its retries for 401, and that which
+	// makes it repeat the call for 503.
 	Status(status int) int
 }
 

@@ -15,8 +15,8 @@ import "encoding/binary"
 // If the clock is behind the latest moment on record, such as a Policy's newest send, that moment
 // counts instead, and the next admission is recorded at it. So a window never opens early and
 // never lasts longer, and [Verdict].RetryAt remains true. A record expires a second after the end
-// of its last window, so that a small step back still finds it; after a longer one an expired
-// record may be found or not. If a Policy's newest send is released, its moment no longer counts.
+// of its last window, so that a small step back still finds it. After a larger step back it may be
+// found or not. If a Policy's newest send is released, its moment no longer counts.
 // Sends that it had pushed out of the longest window stay forgotten.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy does not

@@ -17,8 +17,8 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// Life is how many milliseconds a challenge can be solved, and Remembered how long the hash of a token must count as
-// used: for longer than it is valid by any clock.
+// Life is for how many milliseconds a challenge can be solved. Remembered is how long the hash of a token must count as
+// used, which is longer than the token is valid by any node's clock.
 const (
 	Life       = 5 * 60 * 1000
 	Remembered = 4 * Life

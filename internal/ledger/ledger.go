@@ -1,5 +1,5 @@
-// Package ledger has what became of each email, check of a code, action and change of a mailbox, whichever door it came
-// through: one typed Outcome, which Note writes to the log, counts, keeps for operators, and tells their service.
+// Package ledger has what became of each email, check of a code, action and change of a mailbox, at every door. It is one
+// typed Outcome, which Note writes to the log, counts, keeps for operators, and sends to their service.
 package ledger
 
 import (

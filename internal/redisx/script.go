@@ -28,9 +28,9 @@ func NewScript(source string, wrote func(reply any) bool) *Script {
 	return &Script{source: source, sha: hex.EncodeToString(sum[:]), wrote: wrote}
 }
 
-// Run runs the script on the master of the key. It is executed once at most, also by a client
-// that is set to repeat commands: only an answer that proves that it was not executed, such as
-// MOVED, lets it be sent again. After an error it may have been executed.
+// Run runs the script on the master of the key. It is executed once at most, also by a client that is set to repeat
+// commands. It is sent again only after an answer that proves that it was not executed, such as MOVED. After an error it
+// may have been executed.
 func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (answer any, err error) {
 	ctx = Call(ctx)
 	answer, err = s.send(ctx, client, "evalsha", s.sha, key, args)

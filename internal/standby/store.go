@@ -85,9 +85,9 @@ func (st *store) updateAlone(ctx context.Context, key string, step keyed.Step) e
 	return nil
 }
 
-// apply merges the own value into that of Redis. A mirror keeps the merged value. Without one, the
-// own value is moved into the journal first, so that the node no longer decides about it: a code
-// that Redis has, unconfirmed, could otherwise be right twice, there and here.
+// apply merges the own value into that of Redis. A mirror keeps the merged value. Without one, the own value is first
+// moved into the journal, so that the node no longer decides about it. Otherwise a code that Redis has, unconfirmed,
+// could be right twice, there and here.
 func (st *store) apply(ctx context.Context, key string, some []operation) error {
 	change, err := st.read(ctx, key)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	syncTimeout = 2 * time.Second
 )
 
-// run syncs the journal to Redis until the standby ends. A panic in the sync of a record is a failure of that; elsewhere it
-// ends the process, as the journal on disk is right, and that in memory may not be.
+// run syncs the journal to Redis until the standby ends. A panic in the sync of a record fails that sync. Any other panic
+// ends the process: the journal on disk is right, and the one in memory may not be.
 func (s *Standby) run() {
 	ticker, swept, saved := time.NewTicker(pause), time.Now(), s.mirror.incomplete.Load()
 	defer ticker.Stop()

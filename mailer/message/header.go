@@ -85,9 +85,8 @@ func subjectProblem(subject string) string {
 	return plainTextProblem(subject, maxSubject)
 }
 
-// plainTextProblem says why a short text from outside may not go into an email, or nothing:
-// it must be UTF-8, one line, not too long, and free of control characters and of those
-// that reorder the text around them.
+// plainTextProblem says why a short text from outside may not go into an email, or nothing. It must be UTF-8, one line and
+// not too long. It must have no control characters and none that reorder the text around them.
 func plainTextProblem(text string, maxRunes int) string {
 	// Four octets are the longest character, so the count stays short.
 	switch {

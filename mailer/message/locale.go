@@ -9,10 +9,9 @@ import (
 // maxLocale is longer than any language tag in use.
 const maxLocale = 35
 
-// nearestLocale picks the locale to write in: the requested one, else the same with its last part
-// dropped, repeatedly (zh-Hans-CN, zh-Hans, zh), else the first of the same language (pt-BR for
-// pt), else the default. This is RFC 4647's lookup with one more step; text that is no language tag
-// ends at the default.
+// nearestLocale picks the locale to write in. It tries the requested one, then drops its last part again and again
+// (zh-Hans-CN, zh-Hans, zh), then takes the first of the same language (pt-BR for pt), and at last the default. This is
+// RFC 4647's lookup with one more step. Text that is no language tag ends at the default.
 func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	if asked == "" || len(asked) > maxLocale {
 		return otherwise

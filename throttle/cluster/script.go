@@ -98,8 +98,8 @@ func wrote(answer any) bool {
 	return err == nil && r.Done
 }
 
-// Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the
-// server or its clock has changed: the step is taken once more, by the clock that has just been learnt.
+// Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the server
+// or its clock has changed. Then the step is taken once more, by the clock that the answer told.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
 	script, params, err := scriptOf(op.By)
 	if err != nil || op.Step == throttle.StepRecall {
