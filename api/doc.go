@@ -10,7 +10,7 @@
 //
 // routes.go names every route with its steps and its handler. handler.go reads the body of a route
 // into a struct (body.go), whose validate tags check it (validate.go), makes one call to what decides,
-// and answers with a struct; a decision is told by package internal/report. An error becomes an answer
+// and answers with a struct. Package internal/report puts decisions into words. An error becomes an answer
 // in one place, by the table in problem.go; send.go maps the errors of package delivery to it. retry.go
 // repeats the answers to sends under an Idempotency-Key.
 //

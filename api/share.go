@@ -48,8 +48,8 @@ func tooManyWithoutKey() *problem {
 	return &problem{kind: busy, retryAfter: soon, detail: "Too many requests without a valid key are in progress. This one had no effect."}
 }
 
-// RequestsPerKey returns how many requests under one key's name are in progress at once, of so many
-// connections: a quarter, but enough for one busy back end where there are few.
+// RequestsPerKey returns how many requests of one key may be in progress at once, of so many connections: a quarter, and
+// half, up to 256, where there are few.
 func RequestsPerKey(connections int) int { return max(1, connections/4, min(connections/2, 256)) }
 
 // newCallers makes one for each name of an application's keys, and for each hook.

@@ -60,8 +60,8 @@ type triedRule struct {
 	Refused int    `json:"refused"`
 }
 
-// whatIf handles POST /admin/what-if: it replays the sends of a day under the rules file as it is now, before a reload
-// puts it in force, or with other tiers in it. One trial runs at a time.
+// whatIf handles POST /admin/what-if: it replays the sends of a day under the present rules file, or with other tiers in
+// it, before a reload puts them in force. One trial runs at a time.
 func (s *Server) whatIf(r *request, body *whatIfBody) (any, error) {
 	if !s.trying.TryLock() {
 		return nil, &problem{kind: trialInProgress, retryAfter: soon}

@@ -31,9 +31,9 @@ func (all Senders) allow(from address.Address) bool {
 	return false
 }
 
-// read reads a text up to its end, which is a dot between two CRLF and nothing else, and returns it with and without
-// the lines that are put in front of it. The dots that its lines were stuffed with are left out, and what else the
-// client has sent is not read. The text of a refusal is read to its end, unless the client is too slow or gone.
+// read reads a text up to its end, a dot between two CRLF, and returns it with and without the lines that are put in front
+// of it. It removes the dots that the client stuffed, and reads nothing after the end. A text that is refused is read to
+// its end, too, unless the client is too slow or gone.
 func (s *session) read() (whole, text []byte, refusal *reply) {
 	now := s.server.Now()
 	var made []string

@@ -32,9 +32,9 @@ const (
 // be empty.
 type Refuse func(fast *fasthttp.RequestCtx, status int, detail string)
 
-// check refuses requests that a proxy may have read differently, so that one could hide in the end of
-// another, and unknown methods, which may be the rest of a request that was read wrong. fasthttp
-// refuses the rest. Both end the connection.
+// check refuses requests that a proxy may have read differently, as one could hide in the end of another. It also refuses
+// unknown methods, which may be the rest of a request that was read wrong. fasthttp refuses the others of this kind. Each
+// refusal ends the connection.
 func (e *Endpoint) check(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fast *fasthttp.RequestCtx) {
 		status, detail := fiber.StatusBadRequest, misframed(fast)

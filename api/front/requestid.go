@@ -6,8 +6,8 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 )
 
-// RequestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
-// otherwise: an id is in the log, where no address may be. It shares no memory with given.
+// RequestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one otherwise, as no address
+// may be in the log. It shares no memory with given.
 func RequestID(given []byte) string {
 	if apikey.IsName(string(given)) {
 		return string(given)

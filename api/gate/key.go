@@ -11,9 +11,9 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// KeyOf returns the limiter's key for what Options.Key returned, for calls such as Reset. It begins
-// with its kind, so that no caller can pass for an address, and is a hash, so that it has a bounded
-// length and memory of its own: Fiber reuses its strings.
+// KeyOf returns the limiter's key for what Options.Key returned, for calls such as Reset. It begins with its kind, so that
+// no caller can pass for an address. It is a hash, so that its length is bounded and Fiber, which reuses its strings,
+// cannot change it.
 func KeyOf(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "key " + string(sum[:])

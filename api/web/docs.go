@@ -12,8 +12,8 @@ import (
 //go:embed docs.html.tmpl
 var layout string
 
-// Docs returns the page that shows an OpenAPI contract, with a sample of each request that can be sent from the page, and
-// explains the problems, which are the sections of docs/problems.md.
+// Docs returns the page that shows an OpenAPI contract and explains the problems, which are the sections of
+// docs/problems.md. A sample of each request can be sent from the page.
 func Docs(openAPI, problems []byte, version string) ([]byte, error) {
 	contract, err := readContract(openAPI)
 	if err != nil {

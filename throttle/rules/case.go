@@ -9,9 +9,9 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Case is some of the sends that a rule, or a Set, treats in another way. Of several cases for a send the one with
-// the most exact name decides: a mailbox before its domain, a network before a larger one, and of two traits the first
-// of mailbox, domain, visitor, API key, template and purpose.
+// Case is some of the sends that a rule, or a Set, treats in another way. Of several cases for a send, the one with the
+// most exact name decides: a mailbox before its domain, and a network before a larger one. Of two traits it is the first of
+// mailbox, domain, visitor, API key, template and purpose.
 type Case struct {
 	Some
 	// Limit decides on the records of the rule's Limiter, without Resends. A case of a rule without one is not counted.
