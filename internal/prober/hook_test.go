@@ -160,6 +160,7 @@ func TestHook_CallersGiveUp_NoEvidence(t *testing.T) {
 	server := redistest.Alone(t)
 	client, p := watch(t, server.URL(), 10*time.Second)
 	server.Pause()
+	defer server.Kill() // so that no call is waited for
 	for range failedCalls {
 		brief, cancel := context.WithTimeout(t.Context(), 20*ms)
 		_, _ = tryWrite.Run(brief, client, "key")

@@ -61,17 +61,24 @@ func TestPeek_FromMemory_AsRedisAnswers(t *testing.T) {
 	server := redistest.Alone(t)
 	algorithms := throttletest.Counters(t, "hour=3/1h")
 	algorithms["tiers"] = throttletest.Policy(t, "hour=3/1h,day=5/24h")
+	type nodes struct {
+		l, other, plain *throttle.Limiter
+		m               *cluster.Memory
+	}
+	all := map[string]nodes{}
 	for name, a := range algorithms {
 		l, m := remembering(t, server.URL(), a)
 		other, _ := remembering(t, server.URL(), a)
-		plain := limiter(t, server.Client(), a)
-		for i := range 8 {
+		all[name] = nodes{l, other, limiter(t, server.Client(), a), m}
+	}
+	for i := range 4 {
+		for name, n := range all {
 			var newest throttle.Admission
-			for v := take(t, plain, name); v.Allowed; v = take(t, plain, name) {
+			for v := take(t, n.plain, name); v.Allowed; v = take(t, n.plain, name) {
 				newest = v.Admission
 			}
-			got := awaitMemory(t, l, m, name)
-			want := must.Get(plain.Peek(ctx, name))(t)
+			got := awaitMemory(t, n.l, n.m, name)
+			want := must.Get(n.plain.Peek(ctx, name))(t)
 			if got.Allowed || got.RetryAt != want.RetryAt || got.Limit != want.Limit || got.Sent != want.Sent || got.Newest != want.Newest {
 				t.Errorf("%s: from memory %+v, from Redis %+v", name, got, want)
 			}
@@ -82,11 +89,13 @@ func TestPeek_FromMemory_AsRedisAnswers(t *testing.T) {
 				t.Errorf("%s: from memory %+v, from Redis %+v", name, got.Tiers, want.Tiers)
 			}
 			if i%2 == 0 {
-				must.Get(other.Release(ctx, name, newest))(t)
+				must.Get(n.other.Release(ctx, name, newest))(t)
 			} else {
-				must.Get(other.Reset(ctx, name))(t)
+				must.Get(n.other.Reset(ctx, name))(t)
 			}
-			servertest.Eventually(t, "it to be noticed", func() bool { return must.Get(l.Peek(ctx, name))(t).Allowed })
+		}
+		for name, n := range all {
+			servertest.Eventually(t, name+" to be noticed", func() bool { return must.Get(n.l.Peek(ctx, name))(t).Allowed })
 		}
 	}
 }

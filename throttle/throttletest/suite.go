@@ -41,17 +41,20 @@ func Local(t testing.TB, dir string) Open {
 	}
 }
 
-// Run checks the limiters that open returns, also with random histories of that many steps.
+// Run checks the limiters that open returns, also with random histories of that many steps. With fewer than allVectors
+// it runs as small a part of the vectors: for a home whose steps are those of another, which has them all.
 func Run(t *testing.T, open Open, steps int) {
 	t.Run("the newest are kept", func(t *testing.T) { newestAreKept(t, open) })
 	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
 	t.Run("looks", func(t *testing.T) { looks(t, open) })
-	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
+	t.Run("vectors", func(t *testing.T) { vectors(t, open, max(1, allVectors/steps)) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
 	t.Run("two limits on one record", func(t *testing.T) { views(t, open) })
 	t.Run("random histories", func(t *testing.T) { walk(t, open, steps) })
 }
+
+const allVectors = 3000
 
 // Length returns how long a test is: usual, or long under MAILGATE_TEST_LONG=1.
 func Length(usual, long int) int {
