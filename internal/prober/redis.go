@@ -15,20 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ended is a context for questions that must not wait for the network.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // addressOf returns the master of a key; empty if there is only one or the masters are not known
 // yet.
 func (p *Prober) addressOf(redisKey string) string {
-	if cluster, ok := p.client.(*redis.ClusterClient); ok {
-		if node, err := cluster.MasterForKey(ended, redisKey); err == nil {
-			return node.Options().Addr
-		}
+	if master := redisx.MasterOf(p.client, redisKey); master != nil {
+		return master.Options().Addr
 	}
 	return ""
 }
@@ -90,8 +81,8 @@ func (p *Prober) clientFor(address string) redis.UniversalClient {
 		return p.newClient(p.client.(*redis.Client).Options())
 	}
 	if key, _ := p.keyOn(address); address != "" {
-		if node, err := cluster.MasterForKey(ended, key); err == nil {
-			return p.newClient(node.Options())
+		if master := redisx.MasterOf(cluster, key); master != nil {
+			return p.newClient(master.Options())
 		}
 	}
 	o := *cluster.Options()

@@ -120,6 +120,25 @@ func Masters(ctx context.Context, client redis.UniversalClient) (masters []*redi
 	return nil, fmt.Errorf("a client of type %T has no masters", client)
 }
 
+// MasterOf returns the client of a key's master in a Cluster, nil for another client and while its masters are not
+// known. It does not wait for the network.
+func MasterOf(client redis.UniversalClient, key string) *redis.Client {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return nil
+	}
+	if master, err := cluster.MasterForKey(ended, key); err == nil {
+		return master
+	}
+	return nil
+}
+
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // LogTo sends what the Redis library reports, such as connections that broke, to a log at the
 // debug level. The library has one logger for the whole process: a program calls this once,
 // before Open.

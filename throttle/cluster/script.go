@@ -12,7 +12,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -139,10 +138,8 @@ func sinceBegan() int64 { return time.Since(began).Microseconds() }
 // clockOf returns how far the clock of a key's master is ahead, 0 if that is not known.
 func (h *home) clockOf(key string) *atomic.Int64 {
 	address := "" // of the only master, or while a Cluster's are not known
-	if cluster, ok := h.client.(*redis.ClusterClient); ok {
-		if master, err := cluster.MasterForKey(ended, key); err == nil {
-			address = master.Options().Addr
-		}
+	if master := redisx.MasterOf(h.client, key); master != nil {
+		address = master.Options().Addr
 	}
 	found, known := h.ahead.Load(address)
 	if !known {
@@ -150,13 +147,6 @@ func (h *home) clockOf(key string) *atomic.Int64 {
 	}
 	return found.(*atomic.Int64)
 }
-
-// ended is a context for questions that must not wait for the network.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // notAfter returns the server's time after which no caller waits for the answer, empty if that
 // is not known. A release is right however late it is made.
