@@ -29,6 +29,7 @@ func TestOpen_DirectoryReplaced_RefusesUntilItIsBack(t *testing.T) {
 		"index removed": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, databaseName+indexSuffix)) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "data")
 			s := must.Get(Open(Options{Dir: dir}))(t)
 			table := s.Table("t")
