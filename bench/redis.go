@@ -43,8 +43,8 @@ func decisionsOnRedis(b *bench) []row {
 		b.openLoad(ours.addr, visitors, takeAction(hot), http.StatusTooManyRequests).besideRedis(ours, server))
 	used, asked := measures(samples[2], ofRedis), measures(samples[2], commands)
 	return []row{
-		compare("decision on Redis", "decisions/s", "Envoy ratelimit", rate, samples[0], samples[1], atLeast(2.5)),
-		compare("decision on Redis, processor", "µs", "Envoy ratelimit", processor, samples[0], samples[1], bound{}),
+		compare("decision on Redis", "decisions/s", "Envoy ratelimit", rate, samples[0], samples[1], atLeast(1.5)),
+		compare("decision on Redis, processor", "µs", "Envoy ratelimit", processor, samples[0], samples[1], atMost(0.6)),
 		compareFixed("refusal in a flood, commands of Redis", "commands", "at most", asked, 0.02, atMost(1)),
 		compareFixed("refusal in a flood, processor of Redis", "µs", "5 % at 50,000/s", used, 1, atMost(1)),
 	}
