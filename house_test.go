@@ -16,13 +16,13 @@ import (
 
 // levels are those of packages and of what is below them in the tree; all others are 0. A package
 // imports packages of its own level and of lower ones.
-var levels = map[string]int{"cmd": 4, "api": 3, "submission": 3, "hooks": 3, "delivery": 2, "throttle/rules": 1, "internal/report": 1, "internal/events": 1, "internal/notme": 1, "internal/ledger": 2, "verify": 1, "idempotency": 1, "suppression": 1, "mailer": 1}
+var levels = map[string]int{"cmd": 4, "api": 3, "submission": 3, "hooks": 3, "delivery": 2, "throttle/rules": 1, "internal/report": 1, "internal/events": 1, "internal/notme": 1, "internal/ledger": 2, "internal/nodes": 2, "verify": 1, "idempotency": 1, "suppression": 1, "mailer": 1}
 
 // edges are the only packages that may import a library.
 var edges = map[string][]string{
 	"github.com/gofiber/fiber":       {"api"},
 	"github.com/valyala/fasthttp":    {"api"},
-	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "suppression", "internal/prober", "internal/redistest", "cmd/mailgate"},
+	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/nodes", "suppression", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"zombiezen.com/go/sqlite":        {"cache"},
 	"go.opentelemetry.io":            {"internal/trace"},

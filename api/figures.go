@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/mailgate/mailgate/delivery"
@@ -8,9 +9,10 @@ import (
 	"github.com/mailgate/mailgate/internal/wire"
 )
 
-// figures is what the console shows, as JSON. Totals count from the server's start and are read
-// from the metrics, so that the two cannot differ.
+// figures is what the console shows, as JSON: those of this server, or the sums of all nodes. Totals count from a server's
+// start and are read from the metrics, so that the two cannot differ.
 type figures struct {
+	AllNodes   bool           `json:"all_nodes"`
 	ServerTime string         `json:"server_time"`
 	Since      string         `json:"since"`
 	Ready      bool           `json:"ready"`
@@ -22,7 +24,25 @@ type figures struct {
 	Resets     int            `json:"resets"`
 	Relays     []relayFigures `json:"relays"`
 	LastHour   ledger.Rates   `json:"last_hour"`
+	Nodes      []nodeFigures  `json:"nodes"`
 }
+
+// nodeFigures is the state of a node.
+type nodeFigures struct {
+	Node         string `json:"node"`
+	Version      string `json:"version"`
+	Since        string `json:"since"`
+	Told         string `json:"told"` // when it did for the last time
+	Away         bool   `json:"away"` // it is silent
+	Ready        bool   `json:"ready"`
+	Degraded     string `json:"degraded_since,omitempty"`
+	Failing      int    `json:"relays_failing"`
+	Waiting      int    `json:"waiting"`           // for a relay
+	Suppressions string `json:"suppressions_read"` // when the list was read
+}
+
+// silence is for how many milliseconds a node is silent before it is away.
+const silence = 5000
 
 // refusedBy is how many sends a limit of a rule refused.
 type refusedBy struct {
@@ -40,7 +60,59 @@ type relayFigures struct {
 }
 
 // showFigures handles GET /admin/figures.
-func (s *Server) showFigures(_ *request, _ *none) (any, error) {
+func (s *Server) showFigures(r *request, _ *none) (any, error) {
+	sum, err := s.figures()
+	if err != nil || s.with.Nodes == nil {
+		return sum, err
+	}
+	all, err := s.with.Nodes.All(r.ctx)
+	if err != nil {
+		return sum, nil // all_nodes is false
+	}
+	sum.AllNodes = true
+	for _, told := range all {
+		var f figures
+		if told.Node == s.with.Nodes.Name() || json.Unmarshal(told.Text, &f) != nil || len(f.Nodes) != 1 {
+			continue
+		}
+		f.Nodes[0].Away = s.with.Now()-told.At > silence
+		sum.add(f, s.with.Now(), told.At)
+	}
+	return sum, nil
+}
+
+// add adds the figures that another node had at a time.
+func (f *figures) add(of figures, now, then int64) {
+	f.Since = min(f.Since, of.Since)
+	for outcome, n := range of.Sends {
+		f.Sends[outcome] += n
+	}
+	for _, one := range of.Refused {
+		f.Refused = add(f.Refused, one)
+	}
+	for _, one := range of.Shadow {
+		f.Shadow = add(f.Shadow, one)
+	}
+	f.Refunds += of.Refunds
+	f.Resets += of.Resets
+	f.LastHour.Add(of.LastHour, now, then)
+	f.Nodes = append(f.Nodes, of.Nodes...)
+	if !of.Nodes[0].Away {
+		f.Relays = append(f.Relays, of.Relays...)
+	}
+}
+
+// Figures returns what other nodes' operators see of this one.
+func (s *Server) Figures() []byte {
+	f, err := s.figures()
+	if err != nil {
+		s.with.Log.Error("the figures cannot be gathered", "error", err)
+	}
+	return wire.Encode(f)
+}
+
+// figures returns those of this server.
+func (s *Server) figures() (figures, error) {
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
 		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.with.Ledger.Hour.Rates(s.with.Now()),
@@ -50,7 +122,7 @@ func (s *Server) showFigures(_ *request, _ *none) (any, error) {
 	}
 	families, err := s.with.Metrics.Gather()
 	if err != nil {
-		return nil, fmt.Errorf("gathering the figures: %w", err)
+		return f, fmt.Errorf("gathering the figures: %w", err)
 	}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -61,9 +133,21 @@ func (s *Server) showFigures(_ *request, _ *none) (any, error) {
 			f.count(family.GetName(), labels, int(metric.GetCounter().GetValue()))
 		}
 	}
+	own := nodeFigures{Version: s.with.Version, Since: f.Since, Told: f.ServerTime, Ready: f.Ready, Degraded: f.Degraded}
+	if s.with.Nodes != nil {
+		own.Node = s.with.Nodes.Name()
+	}
+	if at := s.with.Suppressions.ReadAt(); at > 0 {
+		own.Suppressions = wire.Time(at)
+	}
 	for _, relay := range s.with.RelayStats() {
 		f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
+		own.Waiting += relay.Waiting
+		if relay.CircuitOpen {
+			own.Failing++
+		}
 	}
+	f.Nodes = []nodeFigures{own}
 	return f, nil
 }
 

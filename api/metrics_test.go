@@ -170,7 +170,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 		},
 	})
 	started := r.now.Load()
-	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,`)
+	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"all_nodes":false,"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,`)
 	r.send("one@example.com").is(t, 200, "")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
@@ -183,7 +183,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	servertest.Eventually(t, "the figures say that nothing is ready", func() bool {
 		return r.do("GET", "/admin/figures", opsKey, "").body["ready"] == false
 	})
-	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
+	r.do("GET", "/admin/figures", opsKey, "").contains(t, `{"all_nodes":false,"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
 		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"refunds":1,"resets":1,`+
 		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`)

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/nodes"
 	"github.com/mailgate/mailgate/internal/notme"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -27,6 +28,7 @@ import (
 type Options struct {
 	Delivery *delivery.Service
 	Ledger   *ledger.Ledger
+	Nodes    *nodes.Nodes // that share a Redis; nil without one
 
 	// Identity says which addresses are one mailbox, and names them in logs. The zero Identity folds nothing.
 	Identity address.Identity

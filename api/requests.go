@@ -3,8 +3,11 @@ package api
 import (
 	"bufio"
 	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
-	"math"
+	"iter"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,19 +46,37 @@ const (
 )
 
 // requestMembers are those by which requests are looked for.
-var requestMembers = []string{"mailbox", "outcome", "rule", "key", "door", "visitor", "request_id", "id"}
+var requestMembers = []string{"node", "mailbox", "outcome", "rule", "key", "door", "visitor", "request_id", "id"}
 
 type requestsAnswer struct {
-	Requests []shownRequest `json:"requests"`
-	Before   *uint64        `json:"before,omitempty"` // of the ones that follow
+	AllNodes bool              `json:"all_nodes"`
+	Requests []json.RawMessage `json:"requests"`
+	Before   string            `json:"before,omitempty"` // of the ones that follow
 }
 
-// shownRequest is an entry with its number.
-type shownRequest recent.Entry
+// entries are a node's, or those of all nodes.
+type entries interface {
+	Next() uint64
+	All(from, to uint64, f recent.Filter) iter.Seq[[]byte]
+}
 
-// MarshalJSON implements json.Marshaler.
-func (r shownRequest) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, `{"number":%d,%s`, r.Number, r.Text[1:]), nil
+// kept returns what all nodes did, or this one alone if they share no Redis or that is away.
+func (s *Server) kept(ctx context.Context, audited bool) (log entries, all bool) {
+	own := &s.with.Ledger.Recent
+	if audited {
+		own = &s.with.Ledger.Audited
+	}
+	if s.with.Nodes == nil {
+		return own, false
+	}
+	shared := &s.with.Nodes.Requests
+	if audited {
+		shared = &s.with.Nodes.Audits
+	}
+	if log, err := shared.Log(ctx); err == nil {
+		return log, true
+	}
+	return own, false // the metrics and the log say that Redis is away
 }
 
 // ofAddress takes a step for requests that look for an address.
@@ -74,36 +95,36 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, audited := &s.with.Ledger.Recent, r.c.Query("audited")
-	if audited == "true" {
-		log = &s.with.Ledger.Audited
-	}
+	audited := r.c.Query("audited")
 	limit, notLimit := strconv.Atoi(cmp.Or(r.c.Query("limit"), strconv.Itoa(shownRequests)))
-	before, notNumber := strconv.ParseUint(cmp.Or(r.c.Query("before"), strconv.Itoa(math.MaxInt64)), 10, 63)
 	switch {
 	case notLimit != nil || limit < 1 || limit > mostRequests:
 		return nil, invalidFields([]fieldProblem{{"limit", "invalid", fmt.Sprintf("limit must be a number from 1 to %d.", mostRequests)}})
 	case audited != "" && audited != "true":
 		return nil, invalidFields([]fieldProblem{{"audited", "invalid", "audited must be true, or left out."}})
-	case notNumber != nil:
+	case filter.Before != "" && !positions.MatchString(filter.Before):
 		return nil, invalidFields([]fieldProblem{{"before", "invalid", "before must be the before of an answer."}})
 	case r.c.Get(fiber.HeaderAccept) == "text/event-stream" && r.c.Method() == fiber.MethodGet:
-		return written{}, s.followRequests(r.c, log, filter, limit)
+		return written{}, s.followRequests(r.c, audited != "", filter, limit)
 	}
-	found := log.Newest(0, before, filter, limit)
-	answer := requestsAnswer{Requests: make([]shownRequest, len(found))}
+	log, all := s.kept(r.ctx, audited != "")
+	found := recent.Newest(log.All(0, log.Next(), filter), limit)
+	answer := requestsAnswer{AllNodes: all, Requests: make([]json.RawMessage, len(found))}
 	for i, e := range found {
-		answer.Requests[i] = shownRequest(e)
+		answer.Requests[i] = e
 	}
 	if len(found) == limit {
-		answer.Before = &found[limit-1].Number
+		answer.Before = recent.Position(found[limit-1])
 	}
 	return answer, nil
 }
 
+// positions are those of a node's entries, and of all nodes'.
+var positions = regexp.MustCompile(`^[0-9]{12}$|^[0-9]{4}-[-.:0-9A-Z]+\.[0-9]+-[0-9]+\.\S{1,300}$`)
+
 // requestFilter reads the filter of a query. An address is looked for by its hash.
 func (s *Server) requestFilter(r *request) (recent.Filter, error) {
-	f := recent.Filter{Members: map[string]string{}}
+	f := recent.Filter{Members: map[string]string{}, Before: strings.Clone(r.c.Query("before"))}
 	for _, name := range requestMembers {
 		f.Members[name] = strings.Clone(r.c.Query(name)) // it may be followed after the request
 	}
@@ -128,8 +149,8 @@ func (s *Server) requestFilter(r *request) (recent.Filter, error) {
 
 // followRequests answers with server-sent events: the newest requests, oldest first, and then those that
 // come, until the client leaves or the server shuts down. Of more than mostRequests at once it leaves out
-// the oldest.
-func (s *Server) followRequests(c *fiber.Ctx, log *recent.Log, f recent.Filter, limit int) error {
+// the oldest. An event says whose requests they are, and where that changes it begins anew.
+func (s *Server) followRequests(c *fiber.Ctx, audited bool, f recent.Filter, limit int) error {
 	if s.following.Add(1) > maxFollowing {
 		s.following.Add(-1)
 		return &problem{kind: busy, retryAfter: soon, detail: "Too many clients follow the requests already."}
@@ -138,13 +159,20 @@ func (s *Server) followRequests(c *fiber.Ctx, log *recent.Log, f recent.Filter, 
 	c.Response().Header.SetContentType("text/event-stream")
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.following.Add(-1)
-		from, last := uint64(0), time.Time{}
+		from, most, last := uint64(0), limit, time.Time{}
+		told, ofAll := false, false
 		for s.open.Err() == nil {
+			ctx, cancel := context.WithTimeout(s.open, s.with.StoreTimeout)
+			log, all := s.kept(ctx, audited)
+			cancel()
+			if !told || all != ofAll {
+				told, ofAll, from, most = true, all, 0, limit
+				fmt.Fprintf(w, "event: all_nodes\ndata: %t\n\n", all)
+			}
 			to := log.Next()
-			found := log.Newest(from, to, f, limit)
+			found := recent.Newest(log.All(from, to, f), most)
 			for _, e := range slices.Backward(found) {
-				text, _ := shownRequest(e).MarshalJSON() // never fails
-				fmt.Fprintf(w, "data: %s\n\n", text)
+				fmt.Fprintf(w, "data: %s\n\n", e)
 			}
 			if len(found) > 0 || time.Since(last) > followBeat {
 				last = time.Now()
@@ -154,7 +182,7 @@ func (s *Server) followRequests(c *fiber.Ctx, log *recent.Log, f recent.Filter, 
 					return
 				}
 			}
-			from, limit = to, mostRequests
+			from, most = to, mostRequests
 			front.Pause(s.open, followPause)
 		}
 	})
@@ -162,6 +190,7 @@ func (s *Server) followRequests(c *fiber.Ctx, log *recent.Log, f recent.Filter, 
 }
 
 type refusedAnswer struct {
+	AllNodes  bool           `json:"all_nodes"`
 	Since     string         `json:"since"`
 	Mailboxes []recent.Count `json:"mailboxes"`
 	Visitors  []recent.Count `json:"visitors"`
@@ -169,8 +198,10 @@ type refusedAnswer struct {
 }
 
 // countRefused handles GET /admin/requests/refused: who was refused most in the last hour.
-func (s *Server) countRefused(_ *request, _ *none) (any, error) {
+func (s *Server) countRefused(r *request, _ *none) (any, error) {
 	since := wire.Time(s.with.Now() - time.Hour.Milliseconds())
-	most := s.with.Ledger.Recent.Most(recent.Filter{Since: since, Members: map[string]string{"outcome": ledger.Limited.Word}}, mostRefused, "mailbox", "visitor", "key")
-	return refusedAnswer{since, most["mailbox"], most["visitor"], most["key"]}, nil
+	log, all := s.kept(r.ctx, false)
+	refused := log.All(0, log.Next(), recent.Filter{Since: since, Members: map[string]string{"outcome": ledger.Limited.Word}})
+	most := recent.Most(refused, mostRefused, "mailbox", "visitor", "key")
+	return refusedAnswer{all, since, most["mailbox"], most["visitor"], most["key"]}, nil
 }

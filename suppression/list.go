@@ -39,6 +39,7 @@ type List struct {
 	current  atomic.Pointer[index]
 	loading  atomic.Pointer[index] // that is to replace it; nil for none
 	synced   time.Time             // when the changes of other nodes were last read
+	readAt   atomic.Int64          // the same, by o.Now
 	failed   bool                  // the last time
 	opening  bool                  // the index has what the copy has, and nothing else
 	alone    bool                  // the copy has entries that were written without Redis
@@ -134,6 +135,9 @@ func (l *List) follow(ctx context.Context) {
 }
 
 var errNotLoaded = errors.New("the suppression list has not been read yet")
+
+// ReadAt returns when the list was last read from Redis; 0 on one machine.
+func (l *List) ReadAt() int64 { return l.readAt.Load() }
 
 // Ready returns an error while it is not known who is suppressed.
 func (l *List) Ready() error {

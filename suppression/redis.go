@@ -166,6 +166,7 @@ func (l *List) sync(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err == nil:
 		l.synced = time.Now()
+		l.readAt.Store(l.o.Now())
 		l.loaded.Store(true)
 		if l.failed {
 			l.o.Log.Info("the suppression list follows the changes of other nodes again")

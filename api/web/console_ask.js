@@ -30,7 +30,8 @@ export async function listen(path, signal, tell) {
     for await (const part of chunks(response.body.pipeThrough(new TextDecoderStream()).getReader())) {
       const events = (text + part).split("\n\n");
       text = events.pop();
-      tell(events.filter((event) => event.startsWith("data: ")).map((event) => JSON.parse(event.slice(6))));
+      const whose = events.findLast((event) => event.startsWith("event: all_nodes"));
+      tell(events.slice(events.lastIndexOf(whose) + 1).filter((event) => event.startsWith("data: ")).map((event) => JSON.parse(event.slice(6))), whose?.endsWith("true"));
     }
   } catch { /* as when it ends */ }
   return { status: 0, body: {} };

@@ -5,6 +5,7 @@ import { tableRow } from "./console_table.js";
 import { moment } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
+const charts = ["sent", "refused", "failed"];
 const interval = 2000; // milliseconds between requests
 let timer = 0;
 let round = 0;
@@ -19,12 +20,12 @@ export function watchFigures() {
 export function clearFigures() {
   round++;
   clearTimeout(timer);
-  for (const name of ["sent", "refused"]) {
+  for (const name of charts) {
     at(`${name}-rate`).textContent = at(`${name}-peak`).textContent = "";
     at(`${name}-chart`).replaceChildren();
     at(`${name}-chart`).removeAttribute("aria-label");
   }
-  for (const id of ["numbers", "refusals", "since", "store-pill", "relay-pill"]) {
+  for (const id of ["numbers", "refusals", "nodes", "since", "store-pill", "relay-pill"]) {
     at(id).replaceChildren();
   }
   showNote("");
@@ -56,12 +57,26 @@ function showNote(text) {
 const total = (list) => list.reduce((sum, one) => sum + one.count, 0);
 
 function showFigures(figures) {
-  drawChart("sent", figures.last_hour.sent);
-  drawChart("refused", figures.last_hour.refused);
+  for (const name of charts) {
+    drawChart(name, figures.last_hour[name]);
+  }
   showNumbers(figures);
   showPills(figures);
   showRefusals(figures);
+  showNodes(figures);
   at("since").textContent = `Since ${moment(Date.parse(figures.since))}`;
+}
+
+// showNodes shows the state of each node, if there may be several.
+function showNodes({ all_nodes: all, nodes }) {
+  at("of-nodes").hidden = nodes.length === 0 || nodes[0].node === "";
+  at("nodes-note").textContent = all ? "" : "Redis is away: all figures are of this node.";
+  at("nodes").replaceChildren(...nodes.toSorted((a, b) => a.node.localeCompare(b.node)).map((one) => {
+    const state = one.away ? `away since ${moment(Date.parse(one.told))}` : !one.ready ? "not ready" : one.degraded_since ? `without Redis since ${moment(Date.parse(one.degraded_since))}` : "ready";
+    const relay = one.relays_failing > 0 ? `${one.relays_failing} failing` : one.waiting > 0 ? `${one.waiting} waiting` : "ready";
+    return tableRow([one.node, state, moment(Date.parse(one.since)), one.version, relay, one.suppressions_read && moment(Date.parse(one.suppressions_read))],
+      ["code-text", one.away || !one.ready || one.degraded_since ? "bad" : "", "", "", one.relays_failing > 0 ? "bad" : "", ""]);
+  }));
 }
 
 // A repeated Idempotency-Key that was answered as it should be is no failure, nor is a suppressed recipient.

@@ -48,7 +48,7 @@ function path() {
   const set = (name, text) => text !== "" && query.set(name, text);
   const whose = at("find-whose").value.trim();
   set(whose.includes("@") ? "email" : /^[0-9a-f]{10}$/.test(whose) ? "mailbox" : "visitor", whose);
-  for (const name of ["outcome", "rule", "key", "door"]) {
+  for (const name of ["outcome", "rule", "key", "door", "node"]) {
     set(name, at(`find-${name}`).value.trim());
   }
   set("audited", audited ? "true" : "");
@@ -93,17 +93,17 @@ function stop() {
 async function connect(mine, what) {
   const attempt = new AbortController();
   mine.signal.addEventListener("abort", () => attempt.abort());
-  let fresh = true;
+  let live = "live";
   heard = Date.now();
   clearInterval(timer);
   timer = setInterval(() => Date.now() - heard > silence && attempt.abort(), 1000);
-  const answer = await listen(what, attempt.signal, (requests) => {
-    if (fresh) {
-      fresh = false;
+  const answer = await listen(what, attempt.signal, (requests, ofAll) => {
+    if (ofAll !== undefined) { // they begin anew
       at("requests").replaceChildren();
+      live = ofAll ? "live, all nodes" : "live, this node";
     }
     heard = Date.now();
-    pill("good", "live");
+    pill("good", live);
     at("requests").prepend(...requests.map(row).reverse());
     while (at("requests").children.length > most) {
       at("requests").lastElementChild.remove();
@@ -140,12 +140,24 @@ const inWords = (said) => said?.replace(/(\d+) ms\b/g, (_, ms) => clock(Number(m
 function row(one) {
   const refused = one.outcome !== "sent" && one.rule !== undefined; // else it is what the next one waits for
   const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.source, inWords(one.said)].filter(Boolean).join(" · ");
-  const line = tableRow([moment(Date.parse(one.at)), one.outcome, "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? ""],
-    ["", "", "", "", "", "code-text"]);
+  const line = tableRow([moment(Date.parse(one.at)), "", "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? "", one.node ?? ""],
+    ["", "", "", "", "", "code-text", ""]);
+  line.children[1].replaceChildren(outcome(one));
   if (one.mailbox) {
     line.children[2].append(opener(one.mailbox));
   }
   return line;
+}
+
+// kinds are those of outcomes that are neither a failure nor a matter of course.
+const kinds = { sent: "good", correct: "good", taken: "good", "quota-exceeded": "wait", challenged: "wait", "recipient-denied": "wait", incorrect: "wait",
+  rejected: "bad", unavailable: "bad", deferred: "bad", busy: "bad", "store-unavailable": "bad", unknown: "bad", failed: "bad" };
+
+function outcome(one) {
+  const word = document.createElement("span");
+  word.className = `pill ${kinds[one.outcome] ?? ""}`;
+  word.textContent = one.count ? `${one.outcome} ×${one.count.toLocaleString()}` : one.outcome;
+  return word;
 }
 
 // opener opens a mailbox whose address was typed, and else shows the requests of its hash.

@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp/kb"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/nodes"
+	"github.com/mailgate/mailgate/internal/recent"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -324,4 +328,41 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	}
 	v.reads("requests-pill", "Disconnected")
 	v.complains("ERR_")
+}
+
+// Where nodes share a Redis, the console shows the state of each, and what each did.
+func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Alone(t)
+	node := func(name string, own *recent.Log, ago time.Duration) *nodes.Nodes {
+		return nodes.New(nodes.Options{Client: redis.Client(), Prefix: "test", Name: name, Own: own, Audited: new(recent.Log), Metrics: prometheus.NewRegistry(),
+			Now: func() int64 { return time.Now().Add(-ago).UnixMilli() }})
+	}
+	own, other := new(recent.Log), new(recent.Log)
+	here := node("web-1:8080", own, 0)
+	s := newServer(t, func(_ *apitest.Server, o *apitest.Options) { o.Nodes = here })
+	own.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"sent","mailbox":"93d0700bc4","reply":"250 2.0.0 OK: queued"`))
+	for range 40 {
+		other.Add(time.Now().UnixMilli(), []byte(`,"door":"smtp","key":"shop","outcome":"quota-exceeded","mailbox":"93d0700bc4","rule":"mailbox","limit":"minute","wait_ms":41000`))
+	}
+	other.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"unavailable","cause":"the relay refuses connections"`))
+	figures := string(s.Server.API.Figures())
+	must.OK(t, here.Tell(t.Context(), []byte(figures)))
+	must.OK(t, node("web-2:8080", other, 0).Tell(t.Context(), []byte(strings.Replace(figures, `"node":"web-1:8080"`, `"node":"web-2:8080"`, 1))))
+	ended := strings.Replace(figures, `"node":"web-1:8080"`, `"node":"web-3:8080"`, 1)
+	must.OK(t, node("web-3:8080", new(recent.Log), time.Hour).Tell(t.Context(), []byte(strings.Replace(ended, `"relays_failing":0`, `"relays_failing":2`, 1))))
+	v := newVisitor(t)
+	v.signsIn(s)
+	v.reads("requests-pill", "live, all nodes")
+	v.reads("requests", "quota-exceeded ×40")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 3`)
+	v.isTrue(`document.querySelectorAll("#nodes tr").length === 3`)
+	v.is(`[...document.querySelectorAll("#nodes tr")].map((row) => row.children[0].textContent + " " + row.children[1].textContent.slice(0, 10)).join()`, "web-1:8080 ready,web-2:8080 ready,web-3:8080 away since")
+	v.reads("most-refused", "Mailbox93d0700bc440")
+	v.looksRight("console-nodes", "#find-whose")
+	v.enters("find-node", "web-2:8080")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 2`)
+	redis.Kill()
+	v.reads("requests-pill", "live, this node")
+	v.reads("nodes-note", "Redis is away")
 }

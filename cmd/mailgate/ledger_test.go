@@ -26,7 +26,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/ledger.txt anew")
 
 // ofRun are the members whose values differ from run to run, numbered the words that do, and counted the figures about emails.
 var (
-	ofRun    = []string{"time", "at", "ms", "number", "request_id", "id", "wait_ms", "said", "stack", "trace_id"}
+	ofRun    = []string{"time", "at", "ms", "position", "request_id", "id", "wait_ms", "said", "stack", "trace_id"}
 	counted  = regexp.MustCompile(`^mailgate_(sends|codes_checked|actions|bounces|resets|shadow_refusals|suppressed_sends)_total.* [1-9]`)
 	numbered = regexp.MustCompile(`127\.0\.0\.1:\d+|\[[A-Za-z0-9_-]{8}\]|\d\.\d{3}s?|"timestamp":"[^"]*"`)
 )

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ import (
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
 	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/nodes"
 	"github.com/mailgate/mailgate/internal/notme"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/trace"
@@ -54,6 +56,9 @@ type program struct {
 	tracer      *trace.Tracer  // nil: off
 	events      *events.Events // nil: off
 	ledger      *ledger.Ledger
+	nodes       *nodes.Nodes // nil without Redis
+	endTelling  context.CancelFunc
+	telling     sync.WaitGroup
 	delivery    *delivery.Service
 	wrongKeys   *apikey.Guesses
 	server      *api.Server
@@ -111,6 +116,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 		}
 	}
 	p.ledger = ledger.New(ledger.Options{Log: outcomes, Notes: p.log, Events: p.events, Metrics: p.metrics, Doors: doors, Now: now})
+	p.nodes = p.newNodes()
 	links, err := notme.New(p.secret, c.PublicURL)
 	if err != nil {
 		return err
@@ -131,7 +137,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 		return err
 	}
 	p.server, err = api.New(api.Options{
-		Delivery: p.delivery, Ledger: p.ledger, Identity: p.identity, NotMe: links, Secret: p.secret, Guesses: guesses, Suppressions: p.suppressed,
+		Delivery: p.delivery, Ledger: p.ledger, Nodes: p.nodes, Identity: p.identity, NotMe: links, Secret: p.secret, Guesses: guesses, Suppressions: p.suppressed,
 		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, WrongKeys: p.wrongKeys, Lookups: lookups, Countdowns: countdowns, TrustedProxies: c.TrustedProxies,
 		Hooks: c.Hooks(),
 		Bounces: &bounce.Receiver{
@@ -287,6 +293,10 @@ func (p *program) close(ctx context.Context) (err error) {
 	defer cancel()
 	p.tracer.Close(end)
 	err = errors.Join(err, p.events.Close())
+	if p.endTelling != nil {
+		p.endTelling()
+		p.telling.Wait()
+	}
 	if p.suppressed != nil {
 		p.suppressed.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +25,7 @@ type requestsCommand struct {
 	Outcome string        `placeholder:"NAME" help:"sent, quota-exceeded, suppressed, rejected, unavailable, incorrect, \"mailbox reset\" and so on."`
 	Rule    string        `placeholder:"NAME" help:"The rule that has to be waited for."`
 	Key     string        `placeholder:"NAME" help:"The caller: the name of its key, or its hook."`
+	Node    string        `placeholder:"NAME" help:"A node, beside Redis: host:port."`
 	Door    string        `placeholder:"NAME" help:"http, smtp, supabase or logto."`
 	Visitor string        `placeholder:"ADDRESS" help:"The visitor that a caller named; of IPv6 the network, as 2001:db8::/64."`
 	Audited bool          `help:"Only the audit log: what operators and bounces changed since the node started."`
@@ -34,7 +36,7 @@ type requestsCommand struct {
 }
 
 func (requestsCommand) Help() string {
-	return `Prints the last sends, refusals, checks of codes, and actions of operators of one node, the newest at the end: what each came to, which limit has to be waited for, and what the relay said. A node keeps up to 50,000 in 16 MB of memory, until it stops. Mailboxes are hashes, as in the log.
+	return `Prints the last sends, refusals, checks of codes, and actions of operators, the newest at the end: what each came to, which limit has to be waited for, and what the relay said. Beside Redis they are those of all nodes, up to 50,000 of the last day; else those that one node keeps in memory until it stops. Mailboxes are hashes, as in the log.
 
 	mailgate requests alice@example.com
 	mailgate requests --outcome quota-exceeded --since 1h --follow` + whichServer
@@ -42,7 +44,7 @@ func (requestsCommand) Help() string {
 
 func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	query := url.Values{"limit": {strconv.Itoa(q.Limit)}}
-	for name, value := range map[string]string{"email": q.Email, "mailbox": q.Mailbox, "outcome": q.Outcome, "rule": q.Rule, "key": q.Key, "door": q.Door, "visitor": q.Visitor} {
+	for name, value := range map[string]string{"email": q.Email, "mailbox": q.Mailbox, "outcome": q.Outcome, "rule": q.Rule, "key": q.Key, "node": q.Node, "door": q.Door, "visitor": q.Visitor} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -67,15 +69,21 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	}
 	r := operatorRequest(c, http.MethodGet, "/admin/requests?"+query.Encode(), nil)
 	if q.Follow {
-		return follow(ctx, r, print)
+		return follow(ctx, r, to.err, print)
 	}
 	body, err := ask(ctx, r, requestPatience)
 	if err != nil {
 		return err
 	}
-	var answer struct{ Requests []json.RawMessage }
+	var answer struct {
+		AllNodes bool `json:"all_nodes"`
+		Requests []json.RawMessage
+	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return fmt.Errorf("the answer is not mailgate's: %w", err)
+	}
+	if !answer.AllNodes {
+		fmt.Fprintln(to.err, ofOneNode)
 	}
 	if len(answer.Requests) == 0 {
 		fmt.Fprintln(to.err, "mailgate: no such request; a node keeps up to 50,000 since it started")
@@ -88,8 +96,10 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	return nil
 }
 
+const ofOneNode = "mailgate: these are of one node alone: it has no Redis, or Redis is away"
+
 // follow prints the events of a server as they come.
-func follow(ctx context.Context, r request, print func([]byte) error) error {
+func follow(ctx context.Context, r request, notes io.Writer, print func([]byte) error) error {
 	r.accept = "text/event-stream"
 	response, err := open(ctx, r)
 	if err != nil {
@@ -97,8 +107,19 @@ func follow(ctx context.Context, r request, print func([]byte) error) error {
 	}
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if text, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+	for event := ""; lines.Scan(); {
+		if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			event = name
+		}
+		text, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		switch {
+		case !ok:
+		case event == "all_nodes":
+			if string(text) != "true" {
+				fmt.Fprintln(notes, ofOneNode)
+			}
+			event = ""
+		default:
 			if err := print(text); err != nil {
 				return err
 			}
@@ -113,6 +134,8 @@ func follow(ctx context.Context, r request, print func([]byte) error) error {
 // keptRequest is what the command prints of one.
 type keptRequest struct {
 	At                                                                                      time.Time
+	Node                                                                                    string
+	Count                                                                                   int
 	Outcome, Door, Route, Mailbox, Action, Key, Rule, Limit, Said, Reply, Cause, Reason, ID string
 	RequestID                                                                               string `json:"request_id"`
 	Wait                                                                                    int64  `json:"wait_ms"`
@@ -128,6 +151,12 @@ func (k keptRequest) line() string {
 		if text != "" {
 			why = append(why, text)
 		}
+	}
+	if k.Count > 0 {
+		why = append(why, fmt.Sprintf("%d like this in a second", k.Count))
+	}
+	if k.Node != "" {
+		why = append(why, "at "+k.Node)
 	}
 	id := cmp.Or(k.ID, k.RequestID)
 	return uncontrolled(fmt.Sprintf("%s  %-14s %-8s %-10s %-10s [%s]  %s", k.At.UTC().Format("2006-01-02T15:04:05.000Z"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))

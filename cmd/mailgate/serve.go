@@ -88,6 +88,7 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
 	p.store.start()
+	p.startTelling()
 	served := make(chan error, 2+len(at.doors))
 	go func() { served <- p.server.Serve(at.main) }()
 	if at.ops != nil {

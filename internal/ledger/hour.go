@@ -18,8 +18,8 @@ type Hour struct {
 }
 
 type second struct {
-	at            int64 // seconds since 1970
-	sent, refused int
+	at     int64 // seconds since 1970
+	counts [points]int
 }
 
 // Rates are rolling minutes: each entry counts the minute before it. The last one ends now, the
@@ -28,6 +28,32 @@ type Rates struct {
 	Step    int   `json:"step_ms"`
 	Sent    []int `json:"sent"`
 	Refused []int `json:"refused"`
+	Failed  []int `json:"failed"`
+}
+
+func (r *Rates) of() [points][]int { return [points][]int{r.Sent, r.Refused, r.Failed} }
+
+// Add adds those that another node had at a time. What it has not told since then counts as nothing, but for the last
+// point, which may be a step old.
+func (r *Rates) Add(other Rates, now, then int64) {
+	const step = chartStep * 1000
+	ahead := int((now-1000)/step - (then-1000)/step) // whole multiples of the step, as Rates has them
+	for i, to := range r.of() {
+		from := other.of()[i]
+		if len(from) != chartPoints {
+			return
+		}
+		for p := range to {
+			switch at := p + ahead; {
+			case p == chartPoints-1:
+				if now-then <= step {
+					to[p] += from[p]
+				}
+			case at >= 0 && at < chartPoints:
+				to[p] += from[at]
+			}
+		}
+	}
 }
 
 func (h *Hour) count(now int64, what hour) {
@@ -41,16 +67,12 @@ func (h *Hour) count(now int64, what hour) {
 	if one.at != at {
 		*one = second{at: at}
 	}
-	if what == sentOne {
-		one.sent++
-	} else {
-		one.refused++
-	}
+	one.counts[what-1]++
 }
 
 // Rates returns the minutes of the hour before now.
 func (h *Hour) Rates(now int64) Rates {
-	r := Rates{Step: chartStep * 1000, Sent: make([]int, chartPoints), Refused: make([]int, chartPoints)}
+	r := Rates{Step: chartStep * 1000, Sent: make([]int, chartPoints), Refused: make([]int, chartPoints), Failed: make([]int, chartPoints)}
 	last := now / 1000
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +80,9 @@ func (h *Hour) Rates(now int64) Rates {
 	for i := chartPoints - 1; i >= 0; i-- {
 		for at := max(0, end-chartMinute+1); at <= end; at++ {
 			if one := &h.seconds[at%hourSeconds]; one.at == at {
-				r.Sent[i] += one.sent
-				r.Refused[i] += one.refused
+				for what, counts := range r.of() {
+					counts[i] += one.counts[what]
+				}
 			}
 		}
 		end = (end - 1) / chartStep * chartStep

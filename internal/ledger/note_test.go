@@ -28,12 +28,12 @@ func TestNote_ReplyQuotesCode_IsNotKept(t *testing.T) {
 			l.Note(&Outcome{What: what, Door: HTTP, Mailbox: to, Code: code,
 				Reply: &relay.Reply{Code: 250, Enhanced: "2.0.0", Message: "queued \"" + code + " is your code\" for <alice@example.com>"}})
 		}
-		entries := l.Recent.Newest(0, l.Recent.Next(), recent.Filter{}, 10)
+		entries := recent.Newest(l.Recent.All(0, l.Recent.Next(), recent.Filter{}), 10)
 		if len(entries) != 3 {
 			t.Fatalf("%d entries", len(entries))
 		}
 		for _, entry := range entries {
-			if text := string(entry.Text); !strings.Contains(text, "queued") || strings.Contains(text, code) || strings.Contains(text, "alice@") {
+			if text := string(entry); !strings.Contains(text, "queued") || strings.Contains(text, code) || strings.Contains(text, "alice@") {
 				t.Errorf("kept: %s", text)
 			}
 		}

@@ -57,6 +57,9 @@ const (
 	apart hour = iota
 	sentOne
 	refusedOne
+	failedOne
+
+	points = iota - 1 // of what it counts
 )
 
 // What became of a send.
@@ -67,21 +70,21 @@ var (
 	Challenged  = &What{Word: "challenged", Problem: "challenge-required", counted: sends, by: byLimit, hour: refusedOne}
 	Denied      = &What{Kind: delivery.Denied, Problem: "recipient-denied", Event: "email.refused", SMTP: Reply{550, "5.7.1", "a rule denies this recipient"}, counted: sends, by: byRule}
 	Suppressed  = &What{Kind: delivery.Suppressed, Problem: "recipient-suppressed", Event: "email.refused", SMTP: Reply{550, "5.7.1", "this recipient is suppressed"}, counted: sends}
-	Rejected    = &What{Kind: delivery.Rejected, Charged: true, Problem: "recipient-rejected", Event: "email.rejected", SMTP: Reply{550, "5.0.0", ""}, counted: sends}
+	Rejected    = &What{Kind: delivery.Rejected, Charged: true, Problem: "recipient-rejected", Event: "email.rejected", SMTP: Reply{550, "5.0.0", ""}, counted: sends, hour: failedOne}
 	Unavailable = &What{Kind: delivery.Unavailable, Problem: "relay-unavailable", Retry: 10_000,
-		SMTP: Reply{451, "4.4.1", "the relay is unavailable; nothing was sent"}, counted: sends}
+		SMTP: Reply{451, "4.4.1", "the relay is unavailable; nothing was sent"}, counted: sends, hour: failedOne}
 	Deferred = &What{Kind: delivery.Deferred, Problem: "relay-unavailable", Retry: 10_000,
 		Detail: "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged.",
-		SMTP:   Reply{451, "4.4.1", "the relay is unavailable; nothing was sent"}, counted: sends}
-	Busy    = &What{Kind: delivery.Busy, Problem: "busy", Retry: soon, SMTP: Reply{451, "4.3.2", "too many emails are waiting; nothing was sent"}, counted: sends}
+		SMTP:   Reply{451, "4.4.1", "the relay is unavailable; nothing was sent"}, counted: sends, hour: failedOne}
+	Busy    = &What{Kind: delivery.Busy, Problem: "busy", Retry: soon, SMTP: Reply{451, "4.3.2", "too many emails are waiting; nothing was sent"}, counted: sends, hour: failedOne}
 	Storage = &What{Kind: delivery.Storage, Problem: "store-unavailable", Retry: soon, Detail: "The storage cannot be read or written. Nothing was sent.",
-		SMTP: Reply{451, "4.3.0", "the records are unavailable; nothing was sent"}, counted: sends}
+		SMTP: Reply{451, "4.3.0", "the records are unavailable; nothing was sent"}, counted: sends, hour: failedOne}
 	InFlight = &What{Kind: delivery.InFlight, Problem: "idempotency-in-flight", Retry: soon,
 		SMTP: Reply{451, "4.3.2", "this email is being sent on another connection"}, counted: sends}
 	Mismatch = &What{Kind: delivery.Mismatch, Problem: "idempotency-mismatch", SMTP: Reply{554, "5.4.0", "another email was sent as this one"}, counted: sends}
 	Unknown  = &What{Kind: delivery.Unknown, Charged: true, Problem: "delivery-unknown",
-		SMTP: Reply{554, "5.4.0", "the relay did not confirm the email; it may arrive, and must not be sent again"}, counted: sends}
-	Failed = &What{Kind: delivery.Failed, Problem: "internal", SMTP: Reply{451, "4.3.0", "internal error; nothing was sent"}, counted: sends}
+		SMTP: Reply{554, "5.4.0", "the relay did not confirm the email; it may arrive, and must not be sent again"}, counted: sends, hour: failedOne}
+	Failed = &What{Kind: delivery.Failed, Problem: "internal", SMTP: Reply{451, "4.3.0", "internal error; nothing was sent"}, counted: sends, hour: failedOne}
 
 	Abandoned = &What{Word: "abandoned"} // the SMTP client did not finish the email
 	Repeated  = &What{Word: "repeated"}  // it was handed over before

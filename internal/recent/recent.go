@@ -1,4 +1,4 @@
-// Package recent keeps what a node did last, in memory, for its operators: why an email did not come.
+// Package recent keeps what a node, or all of them, did last, in memory, for operators: why an email did not come.
 //
 // An entry is kept as a line of JSON, so that the entries take a bounded number of bytes and cost the garbage collector
 // nothing.
@@ -7,7 +7,10 @@ package recent
 import (
 	"bytes"
 	"cmp"
+	"fmt"
+	"iter"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,7 +21,7 @@ import (
 const (
 	// MaxEntries and MaxBytes bound a Log: the oldest entries make room.
 	MaxEntries = 50_000
-	MaxBytes   = 16 << 20
+	MaxBytes   = 20 << 20
 
 	segmentBytes = 64 << 10
 )
@@ -27,7 +30,8 @@ const (
 type Log struct {
 	mu       sync.Mutex
 	segments []segment // oldest first
-	next     uint64    // the number of the next entry, less one
+	next     uint64    // the number of the next entry
+	line     wire.Object
 }
 
 // segment is a number of entries, one a line. What is written stays as it is, so readers need no lock for
@@ -37,22 +41,36 @@ type segment struct {
 	text  []byte
 }
 
-var objects = sync.Pool{New: func() any { return new(wire.Object) }}
-
-// Add adds an entry of these members of an object, with a comma before each.
+// Add adds an entry of this node, of these members of an object, with a comma before each.
 func (l *Log) Add(at int64, members []byte) {
-	o := objects.Get().(*wire.Object)
-	defer objects.Put(o)
-	*o = (*o)[:0]
-	o.Time("at", at)
-	*o = append(append(*o, members...), "}\n"...)
-	l.keep(*o)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line = l.line[:0]
+	l.line.String("position", fmt.Sprintf("%012d", l.next))
+	l.line.Time("at", at)
+	l.line = append(append(l.line, members...), "}\n"...)
+	l.keep(l.line)
+}
+
+// Joined returns an entry of a node, without its position there, at one among those of all nodes.
+func Joined(position, node, entry string) []byte {
+	o := make(wire.Object, 0, len(entry)+128)
+	o.String("position", position)
+	o.String("node", node)
+	return append(append(o, ','), entry[1:]...)
+}
+
+// Position returns where an entry is in its log. Those of later entries are greater, as texts.
+func Position(entry []byte) string { return string(Text(entry, "position")) }
+
+// WithoutPosition returns an entry as Joined takes it.
+func WithoutPosition(entry []byte) []byte {
+	_, rest, _ := bytes.Cut(entry, []byte{','})
+	return append([]byte{'{'}, rest...)
 }
 
 // keep drops whole segments, so that a few entries less than the bounds allow may be kept.
 func (l *Log) keep(line []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	n := len(l.segments)
 	if n == 0 || len(l.segments[n-1].text)+len(line) > segmentBytes {
 		l.segments = append(l.segments, segment{l.next, make([]byte, 0, segmentBytes)})
@@ -77,18 +95,12 @@ func (l *Log) Next() uint64 {
 type Filter struct {
 	Members      map[string]string // their texts; those that are empty may be any
 	Since, Until string            // as wire.Time writes them; empty for any time
+	Before       string            // a position; empty for any
 }
 
-// An Entry is an object of JSON, which must not be changed.
-type Entry struct {
-	Number uint64
-	Text   []byte
-}
-
-// Newest returns, of the entries from one number up to but not including another, those that a filter
-// finds: the newest first, and no more than a number of them.
-func (l *Log) Newest(from, to uint64, f Filter, most int) (found []Entry) {
-	for e := range l.all(from, to, f) {
+// Newest returns the first entries of a walk from the newest. Each is an object of JSON, which must not be changed.
+func Newest(entries iter.Seq[[]byte], most int) (found [][]byte) {
+	for e := range entries {
 		if found = append(found, e); len(found) == most {
 			break
 		}
@@ -102,16 +114,31 @@ type Count struct {
 	Count int    `json:"count"`
 }
 
-// Most returns, for each of these members, the texts that most entries have, of those that a filter finds.
-func (l *Log) Most(f Filter, most int, members ...string) map[string][]Count {
+// Times returns how many entries one stands for.
+func Times(entry []byte) int {
+	_, rest, _ := bytes.Cut(entry, []byte(`,"count":`))
+	n, err := strconv.Atoi(string(bytes.TrimSuffix(rest, []byte{'}'})))
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// WithTimes returns an entry that stands for several.
+func WithTimes(entry []byte, n int) []byte {
+	return fmt.Appendf(slices.Clip(entry[:len(entry)-1]), `,"count":%d}`, n)
+}
+
+// Most returns, for each of these members, the texts that most entries have.
+func Most(entries iter.Seq[[]byte], most int, members ...string) map[string][]Count {
 	counts := make([]map[string]int, len(members))
-	for e := range l.all(0, l.Next(), f) {
+	for e := range entries {
 		for i, name := range members {
-			if text := textOf(e.Text, name); len(text) > 0 {
+			if text := Text(e, name); len(text) > 0 {
 				if counts[i] == nil {
 					counts[i] = map[string]int{}
 				}
-				counts[i][string(text)]++
+				counts[i][string(text)] += Times(e)
 			}
 		}
 	}
@@ -127,13 +154,13 @@ func (l *Log) Most(f Filter, most int, members ...string) map[string][]Count {
 	return all
 }
 
-// all yields the entries that a filter finds, the newest first.
-func (l *Log) all(from, to uint64, f Filter) func(yield func(Entry) bool) {
+// All yields, of the entries from one number up to but not including another, those that a filter finds: the newest first.
+func (l *Log) All(from, to uint64, f Filter) iter.Seq[[]byte] {
 	l.mu.Lock()
 	segments := slices.Clone(l.segments)
 	l.mu.Unlock()
-	wanted := f.members()
-	return func(yield func(Entry) bool) {
+	finds := f.Finds()
+	return func(yield func([]byte) bool) {
 		for _, s := range slices.Backward(segments) {
 			if s.first >= to {
 				continue
@@ -148,7 +175,7 @@ func (l *Log) all(from, to uint64, f Filter) func(yield func(Entry) bool) {
 				if number < from {
 					return
 				}
-				if number < to && f.covers(line) && hasAll(line, wanted) && !yield(Entry{number, line}) {
+				if number < to && finds(line) && !yield(line) {
 					return
 				}
 			}
@@ -156,30 +183,25 @@ func (l *Log) all(from, to uint64, f Filter) func(yield func(Entry) bool) {
 	}
 }
 
-// members returns the members that a line must have, encoded as in the line. Quotes in a text are escaped there, so no
-// text looks like a member.
-func (f Filter) members() (all [][]byte) {
+// Finds returns what says of an entry whether the filter finds it. In an entry a quote inside of a text has a backslash, so
+// that no text looks like a member.
+func (f Filter) Finds() func(entry []byte) bool {
+	var members [][]byte
 	for name, text := range f.Members {
 		if text != "" {
 			member, _ := jsontext.AppendQuote([]byte(`"`+name+`":`), text)
-			all = append(all, member)
+			members = append(members, member)
 		}
 	}
-	return all
+	return func(entry []byte) bool {
+		at := string(Text(entry, "at"))
+		return at >= f.Since && (f.Until == "" || at < f.Until) && (f.Before == "" || Position(entry) < f.Before) &&
+			!slices.ContainsFunc(members, func(m []byte) bool { return !bytes.Contains(entry, m) })
+	}
 }
 
-func hasAll(line []byte, members [][]byte) bool {
-	return !slices.ContainsFunc(members, func(m []byte) bool { return !bytes.Contains(line, m) })
-}
-
-// covers reports whether an entry is of the time of the filter.
-func (f Filter) covers(line []byte) bool {
-	at := string(textOf(line, "at"))
-	return at >= f.Since && (f.Until == "" || at < f.Until)
-}
-
-// textOf returns the text of a member, up to its first quote.
-func textOf(line []byte, name string) []byte {
+// Text returns the text of a member, up to its first quote.
+func Text(line []byte, name string) []byte {
 	_, rest, _ := bytes.Cut(line, []byte(`"`+name+`":"`))
 	text, _, _ := bytes.Cut(rest, []byte{'"'})
 	return text

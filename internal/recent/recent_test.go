@@ -3,6 +3,7 @@ package recent
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func (l *Log) held() (entries, bytes int) {
 	for _, s := range l.segments {
 		bytes += cap(s.text)
 	}
-	return len(l.Newest(0, l.next, Filter{}, 1<<30)), bytes
+	return len(Newest(l.All(0, l.next, Filter{}), 1<<30)), bytes
 }
 
 // A log holds at most 50,000 entries and 16 MB, whatever is in them, and those are the newest.
@@ -64,9 +65,9 @@ func TestLog_Flood_IsBounded(t *testing.T) {
 				}
 			}
 		}
-		last := l.Newest(0, l.Next(), Filter{}, 1)[0]
-		if !json.Valid(last.Text) || last.Number != uint64(added-1) || !strings.Contains(string(last.Text), wire.Time(noon+int64(added-1))) {
-			t.Errorf("%s: the newest is number %d: %.200s", name, last.Number, last.Text)
+		last := Newest(l.All(0, l.Next(), Filter{}), 1)[0]
+		if !json.Valid(last) || Position(last) != fmt.Sprintf("%012d", added-1) || !strings.Contains(string(last), wire.Time(noon+int64(added-1))) {
+			t.Errorf("%s: the newest is %.200s", name, last)
 		}
 	}
 }
@@ -83,19 +84,20 @@ func TestNewest_Filter_FindsByMembers(t *testing.T) {
 		"[2]":       {Members: map[string]string{"outcome": `x","outcome":"refused`}},
 		"[2 1]":     {Since: wire.Time(noon + 1000), Until: wire.Time(noon + 3000)},
 		"[]":        {Members: map[string]string{"outcome": "refused", "key": "a"}},
+		"[0]":       {Before: "000000000001"},
 	} {
-		numbers := []uint64{}
-		for _, e := range l.Newest(0, l.Next(), f, 10) {
-			numbers = append(numbers, e.Number)
+		numbers := []int{}
+		for e := range l.All(0, l.Next(), f) {
+			numbers = append(numbers, must.Get(strconv.Atoi(Position(e)))(t))
 		}
 		if got := fmt.Sprint(numbers); got != want {
 			t.Errorf("%+v finds %s, want %s", f, got, want)
 		}
 	}
-	if got := l.Newest(1, 3, Filter{}, 1); len(got) != 1 || got[0].Number != 2 {
-		t.Errorf("of two the newest is %v", got)
+	if got := Newest(l.All(1, 3, Filter{}), 1); len(got) != 1 || Position(got[0]) != "000000000002" {
+		t.Errorf("of two the newest is %s", got)
 	}
-	most := l.Most(Filter{Members: map[string]string{"outcome": "refused"}}, 1, "outcome", "mailbox")
+	most := Most(l.All(0, l.Next(), Filter{Members: map[string]string{"outcome": "refused"}}), 1, "outcome", "mailbox")
 	if got := must.Get(json.Marshal(most))(t); string(got) != `{"mailbox":[],"outcome":[{"name":"refused","count":2}]}` {
 		t.Errorf("%s", got)
 	}
@@ -121,13 +123,13 @@ func TestLog_ReadersAndWriters_SeeWholeEntries(t *testing.T) {
 			running = false
 		case <-time.After(time.Millisecond):
 		}
-		for _, e := range l.Newest(0, l.Next(), Filter{}, 200) {
-			if !json.Valid(e.Text) {
-				t.Fatalf("%s", e.Text)
+		for _, e := range Newest(l.All(0, l.Next(), Filter{}), 200) {
+			if !json.Valid(e) {
+				t.Fatalf("%s", e)
 			}
 		}
 	}
-	if n := len(l.Newest(0, l.Next(), Filter{}, 1<<20)); n != 8000 {
+	if n := len(Newest(l.All(0, l.Next(), Filter{}), 1<<20)); n != 8000 {
 		t.Errorf("%d entries", n)
 	}
 }

@@ -14,8 +14,12 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := read(envelope{id: 1, from: "a@b.c", to: []string{"d@e.f"}, raw: raw})
-		if len(m.Text)+len(m.HTML) > 2*len(raw) {
-			t.Fatalf("%d octets became %d and %d", len(raw), len(m.Text), len(m.HTML))
+		octets := len(m.Text) + len(m.HTML)
+		for _, f := range m.Files {
+			octets += len(f.Content)
+		}
+		if octets > 2*len(raw) {
+			t.Fatalf("%d octets became %d", len(raw), octets)
 		}
 	})
 }

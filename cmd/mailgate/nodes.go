@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/nodes"
+)
+
+// newNodes returns this node among those that share its Redis; nil without one.
+func (p *program) newNodes() *nodes.Nodes {
+	if p.store.redis == nil {
+		return nil
+	}
+	return nodes.New(nodes.Options{
+		Client: p.store.redis, Prefix: p.config.RedisPrefix, Name: nodeName(p.config),
+		Own: &p.ledger.Recent, Audited: &p.ledger.Audited, Now: now, Metrics: p.metrics,
+	})
+}
+
+// nodeName is the same after a restart, and differs from those of other nodes, also of this machine.
+func nodeName(c *config.Config) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	_, port, _ := net.SplitHostPort(c.Listen)
+	if port == "0" {
+		port = fmt.Sprint(os.Getpid())
+	}
+	return host + ":" + port
+}
+
+const tellInterval = time.Second
+
+// startTelling begins to tell other nodes what this one does, until endTelling.
+func (p *program) startTelling() {
+	if p.nodes == nil {
+		return
+	}
+	var life context.Context
+	life, p.endTelling = context.WithCancel(context.Background())
+	p.telling.Go(func() { p.tellNodes(life) })
+}
+
+// tellNodes tells what there is every second, and the rest when life ends.
+func (p *program) tellNodes(life context.Context) {
+	ticks := time.NewTicker(tellInterval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-life.Done():
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
+		_ = p.nodes.Tell(ctx, p.server.Figures()) // the next one tells it, and others log that Redis is away
+		cancel()
+		if life.Err() != nil {
+			return
+		}
+	}
+}

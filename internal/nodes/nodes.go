@@ -1,0 +1,301 @@
+// Package nodes has what the nodes of one Redis tell each other for their operators: what each did last, and its
+// figures. Each has a stream of its own, which is read also when the node has ended.
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/recent"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const (
+	// maxBytes bounds what Redis keeps of all nodes. An entry takes overhead more than its text there.
+	maxBytes = 30 << 20
+	overhead = 48
+	audits   = 0.1 // of it are for what operators did
+
+	// life is how long what a node told is kept after its last word.
+	life = 24 * time.Hour
+
+	// perSecond is how many entries a node tells in a second, so that a flood on many mailboxes costs Redis little.
+	perSecond = 1000
+	piece     = 500 // entries in a pipeline
+
+	// fresh is for how long what was read is new enough.
+	fresh = 400 * time.Millisecond
+	// idle is after how long without a reader the entries that were read are forgotten.
+	idle = 10 * time.Minute
+)
+
+// Options are what New needs.
+type Options struct {
+	Client  redis.UniversalClient
+	Prefix  string      // of all keys
+	Name    string      // of this node
+	Own     *recent.Log // what it did
+	Audited *recent.Log // what its operators did
+	Now     func() int64
+	Metrics prometheus.Registerer
+}
+
+// Nodes is this node among all. Tell is for one goroutine, the rest for any number.
+type Nodes struct {
+	o      Options
+	untold prometheus.Counter
+	told   int64 // when Tell did
+
+	Requests, Audits Shared
+}
+
+// New returns the node of a name.
+func New(o Options) *Nodes {
+	n := &Nodes{o: o, told: o.Now(), untold: promauto.With(o.Metrics).NewCounter(prometheus.CounterOpts{
+		Name: "mailgate_requests_untold_total", Help: "Requests that only this node shows: they were too many, or Redis was away."})}
+	n.Requests.init(n, ":requests:", o.Own)
+	n.Audits.init(n, ":audits:", o.Audited)
+	return n
+}
+
+// Shared is a log of each node, and of all.
+type Shared struct {
+	of     *Nodes
+	prefix string
+
+	own  *recent.Log
+	next uint64  // the number of the first own entry that is not told yet
+	size float64 // bytes of an entry, about
+
+	mu   sync.Mutex
+	log  *Log              // of all nodes; nil if it was not read lately
+	last map[string]string // the last entry in log, by node
+	read int64             // when that was
+}
+
+func (s *Shared) init(of *Nodes, name string, own *recent.Log) {
+	s.of, s.prefix, s.own, s.size = of, of.o.Prefix+name, own, 400
+}
+
+// Name returns that of this node.
+func (n *Nodes) Name() string { return n.o.Name }
+
+// Figures are what a node told of itself.
+type Figures struct {
+	Node string
+	At   int64
+	Text []byte
+}
+
+func (n *Nodes) figures() string { return n.o.Prefix + ":nodes" }
+
+// Tell writes the figures of this node, and what it did since the last time. What it did while Redis was away is told when
+// that is back.
+func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
+	const doing = "telling the other nodes"
+	now := n.o.Now()
+	n.Requests.forget(now)
+	n.Audits.forget(now)
+	pipe := n.o.Client.Pipeline()
+	pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", now, figures))
+	all := pipe.HLen(ctx, n.figures())
+	if _, err := pipe.Exec(ctx); err != nil {
+		return throttle.Unavailable(doing, err)
+	}
+	share := 1 / float64(max(1, all.Val()))
+	most := int(max(1000, now-n.told) * perSecond / 1000)
+	n.told = now
+	untold, err := n.Requests.tell(ctx, share*(1-audits), most)
+	lost, failed := n.Audits.tell(ctx, share*audits, most)
+	n.untold.Add(float64(untold + lost))
+	if err = errors.Join(err, failed); err != nil {
+		return throttle.Unavailable(doing, err)
+	}
+	return nil
+}
+
+// tell adds the new entries of this node to its stream, which may have a share of what Redis keeps, and returns how many
+// are in none.
+func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int, err error) {
+	to := s.own.Next()
+	entries := recent.Newest(s.own.All(s.next, to, recent.Filter{}), recent.MaxEntries)
+	untold = int(to-s.next) - len(entries)
+	s.next = to
+	entries = oneOfAlike(entries)
+	kept := max(1, int(share*min(recent.MaxEntries, maxBytes/(s.size+overhead))))
+	for most = min(most, kept); len(entries) > most; entries = entries[:len(entries)-1] {
+		untold += recent.Times(entries[len(entries)-1])
+	}
+	slices.Reverse(entries)
+	for part := range slices.Chunk(entries, piece) {
+		lost, failed := s.append(ctx, part, int64(kept))
+		untold, err = untold+lost, errors.Join(err, failed)
+	}
+	return untold, err
+}
+
+// append adds entries to the stream of this node, which keeps a number of them, and returns how many may not have been
+// added. They are not added again.
+func (s *Shared) append(ctx context.Context, entries [][]byte, kept int64) (lost int, err error) {
+	key := s.prefix + s.of.o.Name
+	pipe := s.of.o.Client.Pipeline()
+	added := make([]*redis.StringCmd, len(entries))
+	for i, e := range entries {
+		text := recent.WithoutPosition(e)
+		s.size += (float64(len(text)) - s.size) / 100 // of the last hundred
+		added[i] = pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: kept, Approx: true, Values: []any{"e", text}})
+	}
+	pipe.PExpire(ctx, key, life)
+	_, err = pipe.Exec(ctx)
+	for i, answer := range added {
+		if answer.Err() != nil {
+			lost += recent.Times(entries[i])
+		}
+	}
+	return lost, err
+}
+
+// oneOfAlike returns entries with the newest in place of refusals that differ in nothing but their time. It has their count.
+func oneOfAlike(entries [][]byte) (some [][]byte) {
+	kept, count := map[string]int{}, []int{}
+	for _, e := range entries {
+		if alike := refusal(e); alike != "" {
+			if i, known := kept[alike]; known {
+				count[i]++
+				continue
+			}
+			kept[alike] = len(some)
+		}
+		some, count = append(some, e), append(count, 1)
+	}
+	for i, n := range count {
+		if n > 1 {
+			some[i] = recent.WithTimes(some[i], n)
+		}
+	}
+	return some
+}
+
+// refusal returns what an entry of a refusal is about; empty for others.
+func refusal(entry []byte) string {
+	if string(recent.Text(entry, "outcome")) != ledger.Limited.Word {
+		return ""
+	}
+	var about strings.Builder
+	for _, name := range []string{"door", "key", "mailbox", "action", "subject", "rule", "limit", "visitor"} {
+		about.Write(recent.Text(entry, name))
+		about.WriteByte('"')
+	}
+	return about.String()
+}
+
+// forget drops the entries of all nodes if they have no reader.
+func (s *Shared) forget(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now-s.read > idle.Milliseconds() {
+		s.log, s.last = nil, nil
+	}
+}
+
+// Log is what all nodes did, the oldest first. It does not change.
+type Log struct {
+	entries []entry
+	next    uint64
+}
+
+// entry is one of a node. Number is its place in the order in which this node read them.
+type entry struct {
+	number uint64
+	at     string // its position
+	text   []byte
+}
+
+// Next returns the number of the next entry to be read.
+func (l *Log) Next() uint64 { return l.next }
+
+// All yields, of the entries from one number up to but not including another, those that a filter finds: the newest first.
+func (l *Log) All(from, to uint64, f recent.Filter) iter.Seq[[]byte] {
+	finds := f.Finds()
+	return func(yield func([]byte) bool) {
+		for _, e := range slices.Backward(l.entries) {
+			if from <= e.number && e.number < to && finds(e.text) && !yield(e.text) {
+				return
+			}
+		}
+	}
+}
+
+// Log returns what all nodes did last, up to a second or two ago.
+func (s *Shared) Log(ctx context.Context) (*Log, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.of.o.Now()
+	if s.log != nil && now >= s.read && now < s.read+fresh.Milliseconds() {
+		return s.log, nil
+	}
+	all, err := s.of.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pipe := s.of.o.Client.Pipeline()
+	streams := make([]*redis.XMessageSliceCmd, len(all))
+	for i, one := range all {
+		from := "-"
+		if last := s.last[one.Node]; last != "" {
+			from = "(" + last
+		}
+		streams[i] = pipe.XRange(ctx, s.prefix+one.Node, from, "+")
+	}
+	if _, err := pipe.Exec(ctx); err != nil && len(all) > 0 {
+		return nil, throttle.Unavailable("reading the requests of all nodes", err)
+	}
+	if s.log == nil {
+		s.log, s.last = new(Log), map[string]string{}
+	}
+	log := &Log{slices.Clone(s.log.entries), s.log.next}
+	for i, one := range all {
+		for _, message := range streams[i].Val() {
+			text, _ := message.Values["e"].(string)
+			at := fmt.Sprintf("%s.%s.%s", recent.Text([]byte(text), "at"), message.ID, one.Node)
+			log.entries = append(log.entries, entry{log.next, at, recent.Joined(at, one.Node, text)})
+			log.next++
+			s.last[one.Node] = message.ID
+		}
+	}
+	slices.SortFunc(log.entries, func(a, b entry) int { return strings.Compare(a.at, b.at) })
+	log.entries = slices.Delete(log.entries, 0, max(0, len(log.entries)-recent.MaxEntries))
+	s.log, s.read = log, now
+	return s.log, nil
+}
+
+// All returns the figures of all nodes, by name, of which some may have ended. Those of a day ago are deleted.
+func (n *Nodes) All(ctx context.Context) (all []Figures, err error) {
+	fields, err := n.o.Client.HGetAll(ctx, n.figures()).Result()
+	if err != nil {
+		return nil, throttle.Unavailable("reading the figures of all nodes", err)
+	}
+	for name, value := range fields {
+		at, text, _ := strings.Cut(value, " ")
+		f := Figures{Node: name, Text: []byte(text)}
+		if f.At, err = strconv.ParseInt(at, 10, 64); err != nil || n.o.Now()-f.At > life.Milliseconds() {
+			_ = n.o.Client.HDel(ctx, n.figures(), name).Err() // else the next reader does
+			continue
+		}
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b Figures) int { return strings.Compare(a.Node, b.Node) })
+	return all, nil
+}
