@@ -33,19 +33,19 @@ func TestNotMe_Link_StopsAndUndoes(t *testing.T) {
 	path := link("Alice+x@example.com", `,"client_ip":"203.0.113.7"`)
 	chinese := http.Header{"Accept-Language": {"zh-CN,zh;q=0.9"}}
 	for range 2 {
-		r.do("GET", path, "", "").contains(t, "It wasn&#39;t me: stop these emails", `<html lang="en">`)
-		r.request("GET", path, chinese, "").contains(t, "不是我：停止这类邮件", `<html lang="zh">`)
+		r.do("GET", path, "", "").contains(t, "It wasn't me: stop these emails", "Someone entered a•••@example.com at Acme.", `<html lang="en">`)
+		r.request("GET", path, chinese, "").contains(t, "不是我：停止这类邮件", "有人在 Acme 输入了您的邮箱 a•••@example.com。", `<html lang="zh">`)
 	}
 	link("alice@example.com", "")
 	for range 2 {
-		r.request("POST", path, nil, "").contains(t, "These emails are stopped", path+"/undo")
+		r.request("POST", path, nil, "").contains(t, "These emails are stopped", "a•••@example.com gets no such emails from Acme", path+"/undo")
 	}
 	r.send("alice@example.com").says(t, fields{"type": "/docs#recipient-suppressed", "reason": "not-me"})
 	r.do("GET", path, "", "").contains(t, "These emails are stopped")
 	r.do("GET", "/admin/suppressions", opsKey, "").contains(t, `"reason":"not-me"`, `"source":"link; key shop, visitor `)
 	r.do("GET", "/metrics", "", "").contains(t, `mailgate_not_me_total{key="shop"} 1`)
 	r.do("PUT", "/admin/suppressions/alice@example.com", opsKey, `{"reason":"manual"}`).is(t, 204, "")
-	r.request("POST", path+"/undo", nil, "").contains(t, "Undone")
+	r.request("POST", path+"/undo", nil, "").contains(t, "Undone", "a•••@example.com gets these emails from Acme again")
 	r.send("alice@example.com").says(t, fields{"reason": "manual"})
 	r.do("DELETE", "/admin/suppressions/alice@example.com", opsKey, "").is(t, 204, "")
 	r.send("alice@example.com").is(t, 200, "")
@@ -61,7 +61,7 @@ func TestNotMe_Link_StopsAndUndoes(t *testing.T) {
 		}
 	}
 	r.do("GET", "/countdown/"+strings.TrimPrefix(path, "/not-me/"), "", "").is(t, 404, "unknown-countdown")
-	r.do("GET", path, "", "").contains(t, "It wasn&#39;t me")
+	r.do("GET", path, "", "").contains(t, "It wasn't me")
 	r.now.Add(1)
 	for _, verb := range []string{"GET", "POST"} {
 		if got := r.request(verb, path, nil, ""); got.status != 404 || !strings.Contains(got.text, "This link is not valid") {

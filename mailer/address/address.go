@@ -67,6 +67,16 @@ func Parse(text string, identity Identity) (Address, error) {
 // ASCII.
 func (a Address) String() string { return a.wire }
 
+// Masked returns the first letter of a local part that has more, and the domain: a•••@example.com.
+func (a Address) Masked() string {
+	local, domain, _ := strings.Cut(a.wire, "@")
+	first := ""
+	if len(local) > 1 {
+		first = local[:1]
+	}
+	return first + "•••@" + domain
+}
+
 // Key names the mailbox. Two addresses have equal keys exactly if they reach one mailbox
 // by the rules of the Identity they were parsed with. A key is an address too, whose key is
 // itself.

@@ -306,3 +306,15 @@ func strictlyValid(text string) bool {
 	return dotString.MatchString(lower) && !looksEncoded.MatchString(local) && ascii && len(text) <= 254 && len(local) <= 64 &&
 		!strings.Contains(domain, "--") && !endsInNumber.MatchString(last)
 }
+
+// A masked address does not show all of a local part, however short.
+func TestMasked_ShowsFirstLetterAndDomain(t *testing.T) {
+	for text, want := range map[string]string{
+		"alice+x@Example.com": "a•••@example.com", "ab@example.com": "a•••@example.com", "a@example.com": "•••@example.com",
+	} {
+		a, err := address.Parse(text, address.Identity{})
+		if err != nil || a.Masked() != want {
+			t.Errorf("%s is masked as %s, not %s (%v)", text, a.Masked(), want, err)
+		}
+	}
+}

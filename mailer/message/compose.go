@@ -81,6 +81,12 @@ func (c *Composer) Critical(template string) bool {
 	return c.templates.settings[cmp.Or(template, DefaultTemplate)].Critical
 }
 
+// SenderOf returns the name of who sends the emails of a template, or the domain of one without a name.
+func (c *Composer) SenderOf(template string) string {
+	h := c.headOf(Request{Template: template})
+	return cmp.Or(h.from.Name, h.domain)
+}
+
 // HasNotMe reports whether the emails of a template have the link {{.NotMe}}.
 func (c *Composer) HasNotMe(template string) bool {
 	for _, t := range c.templates.byName[cmp.Or(template, DefaultTemplate)] {
