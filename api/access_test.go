@@ -40,12 +40,14 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 
 // behindProxy has clients come through proxies of this machine and of a network.
 func behindProxy(o *apitest.Options) {
-	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+	o.Access.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 }
 
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
-	stranger := newRig(t, setup{options: func(o *apitest.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} }})
+	stranger := newRig(t, setup{options: func(o *apitest.Options) {
+		o.Access.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	}})
 	stranger.request("GET", "/livez", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, "").logged(t, fields{"from": "127.0.0.1"})
 	r := newRig(t, setup{options: behindProxy})
 	for _, tt := range []struct {
@@ -103,7 +105,7 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 // While the audit log cannot be written, an operator resets nothing, and changes no suppression.
 func TestOperator_AuditLogStalls_NothingDone(t *testing.T) {
 	r := newRig(t, setup{actions: twoActions, rules: ruleForEach, options: func(o *apitest.Options) {
-		o.AuditReady = func(context.Context) error { return context.DeadlineExceeded }
+		o.Audit.Ready = func(context.Context) error { return context.DeadlineExceeded }
 	}})
 	r.send("elsewhere@example.com").is(t, 200, "")
 	for _, route := range routesWithKeys {

@@ -9,7 +9,7 @@ import (
 
 // auditReady refuses an action of an operator that could not be recorded.
 func (s *Server) auditReady(r *request) error {
-	if err := s.with.AuditReady(r.ctx); err != nil {
+	if err := s.with.Audit.Ready(r.ctx); err != nil {
 		return &problem{kind: storeUnavailable, detail: "The audit log cannot be written. Nothing was done.", retryAfter: soon, cause: err}
 	}
 	return nil
@@ -31,7 +31,7 @@ func (s *Server) audit(r *request, what *ledger.What, err error, about ...slog.A
 	} else {
 		r.What = what
 	}
-	s.with.Audit.LogAttrs(r.ctx, level, did, attrs...)
+	s.with.Audit.Log.LogAttrs(r.ctx, level, did, attrs...)
 	entry := wire.Object(",")
 	for _, a := range append(attrs, slog.String("outcome", did), slog.String("door", r.Door)) {
 		entry.Attr(a)

@@ -47,14 +47,14 @@ func (s *Server) traced(r *request, to access) context.Context {
 // checkKey notes the name of the caller's key. Where no keys are set, callers are the programs
 // of this machine.
 func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
-	keys := s.with.APIKeys
+	keys := s.with.Access.APIKeys
 	switch to {
 	case open:
 		return s.checkOpen(c)
 	case operators:
-		keys = s.with.AdminKeys
+		keys = s.with.Access.AdminKeys
 	}
-	if keys.IsZero() && s.with.APIKeys.IsZero() {
+	if keys.IsZero() && s.with.Access.APIKeys.IsZero() {
 		return s.checkLocal(&c.Request().Header)
 	}
 	if r.shown == to {
@@ -81,7 +81,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 // checkOpen refuses to show what needs no key to a page that reached this machine by a name of its own.
 // /livez tells nothing.
 func (s *Server) checkOpen(c *fiber.Ctx) error {
-	if !s.with.Local && !s.with.APIKeys.IsZero() || c.Route().Name == "livez" {
+	if !s.with.Access.Local && !s.with.Access.APIKeys.IsZero() || c.Route().Name == "livez" {
 		return nil
 	}
 	return s.checkHost(&c.Request().Header)
@@ -93,9 +93,9 @@ func (s *Server) identify(c *fiber.Ctx, r *request) {
 	if !ok {
 		return
 	}
-	if name, ok := s.with.APIKeys.Find(secret); ok {
+	if name, ok := s.with.Access.APIKeys.Find(secret); ok {
 		r.shown, r.shownName = applications, name
-	} else if name, ok := s.with.AdminKeys.Find(secret); ok {
+	} else if name, ok := s.with.Access.AdminKeys.Find(secret); ok {
 		r.shown, r.shownName = operators, name
 	} else {
 		r.unknownKey = true

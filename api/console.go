@@ -23,7 +23,7 @@ func (s *Server) consolePage() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: reading the console: %w", err)
 	}
-	if s.with.APIKeys.IsZero() && s.with.AdminKeys.IsZero() {
+	if s.with.Access.APIKeys.IsZero() && s.with.Access.AdminKeys.IsZero() {
 		page = bytes.Replace(page, []byte(`content="asked-for"`), []byte(`content="none"`), 1)
 	}
 	return s.linked(page), nil

@@ -120,7 +120,7 @@ func TestCountdown_Rate_IsLimitedByAddress(t *testing.T) {
 	var bucket *throttle.Limiter
 	r := newRig(t, setup{options: func(o *apitest.Options) {
 		bucket = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)
-		o.Countdowns = bucket
+		o.RateLimits.Countdowns = bucket
 		behindProxy(o)
 	}})
 	token := r.send("rate@example.com").token()

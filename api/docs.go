@@ -17,7 +17,7 @@ func (s *Server) showStart(c *fiber.Ctx) error {
 
 // showContract serves openapi.yaml.
 func (s *Server) showContract(c *fiber.Ctx) error {
-	return respondRaw(c, "application/yaml", s.with.OpenAPI)
+	return respondRaw(c, "application/yaml", s.with.Docs.OpenAPI)
 }
 
 // showContractJSON serves the same for generators that cannot read all of YAML.

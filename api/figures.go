@@ -117,7 +117,7 @@ func (s *Server) figures() (figures, error) {
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
 		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.with.Ledger.Hour.Rates(s.with.Now()),
 	}
-	if since := s.with.DegradedSince(); since != 0 {
+	if since := s.with.Health.DegradedSince(); since != 0 {
 		f.Degraded = wire.Time(since)
 	}
 	families, err := s.with.Metrics.Gather()
@@ -133,14 +133,14 @@ func (s *Server) figures() (figures, error) {
 			f.count(family.GetName(), labels, int(metric.GetCounter().GetValue()))
 		}
 	}
-	own := nodeFigures{Version: s.with.Version, Since: f.Since, Told: f.ServerTime, Ready: f.Ready, Degraded: f.Degraded}
+	own := nodeFigures{Version: s.with.Docs.Version, Since: f.Since, Told: f.ServerTime, Ready: f.Ready, Degraded: f.Degraded}
 	if s.with.Nodes != nil {
 		own.Node = s.with.Nodes.Name()
 	}
 	if at := s.with.Suppressions.ReadAt(); at > 0 {
 		own.Suppressions = wire.Time(at)
 	}
-	for _, relay := range s.with.RelayStats() {
+	for _, relay := range s.with.Health.RelayStats() {
 		f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
 		own.Waiting += relay.Waiting
 		if relay.CircuitOpen {

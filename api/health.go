@@ -31,7 +31,7 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 		return err
 	}
 	requestOf(c).Level = slog.LevelDebug
-	if since := s.with.DegradedSince(); since != 0 {
+	if since := s.with.Health.DegradedSince(); since != 0 {
 		return respond(c, healthAnswer{"ready", true, wire.Time(since)})
 	}
 	return respond(c, healthAnswer{Status: "ready"})
@@ -65,8 +65,8 @@ func (k *storeCheck) check(ctx context.Context, o *Options) error {
 	if time.Since(k.at) < checkLife {
 		return k.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.StoreTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.Health.StoreTimeout)
 	defer cancel()
-	k.err, k.at = o.Ready(ctx), time.Now()
+	k.err, k.at = o.Health.Ready(ctx), time.Now()
 	return k.err
 }

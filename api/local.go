@@ -37,7 +37,7 @@ func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 
 // checkHost refuses requests by a proxy, or by a name that can resolve to another machine.
 func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
-	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
+	if len(s.with.Access.TrustedProxies) == 0 && isForwarded(header) {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only. This request came through a proxy."}
 	}
 	if !isLoopbackHost(string(header.Host())) {

@@ -16,8 +16,8 @@ import (
 // key and an admin key have one name.
 func lookingUp(t testing.TB, changes ...func(*apitest.Options)) setup {
 	return setup{options: func(o *apitest.Options) {
-		o.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
-		o.AdminKeys = must.Get(apikey.Parse("shop:"+opsKey, nil))(t)
+		o.RateLimits.Lookups = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
+		o.Access.AdminKeys = must.Get(apikey.Parse("shop:"+opsKey, nil))(t)
 		for _, change := range changes {
 			change(o)
 		}
@@ -73,7 +73,7 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 
 // Wrong keys are counted on every route that needs one, whatever the limit of lookups; a right key is never refused for them.
 func TestWrongKeys_EachRoute_CountedByAddress(t *testing.T) {
-	r := newRig(t, setup{options: func(o *apitest.Options) { o.WrongKeys = must.Get(apikey.NewGuesses(1, o.Now))(t) }, actions: twoActions, rules: ruleForEach})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.RateLimits.WrongKeys = must.Get(apikey.NewGuesses(1, o.Now))(t) }, actions: twoActions, rules: ruleForEach})
 	for _, path := range []string{"/send-code", "/verify-code", "/actions/reply/take", "/send-code"} {
 		r.do("POST", path, "no-such-key", `{"email":"tried@example.com"}`).is(t, 401, "unauthorized")
 	}
@@ -115,7 +115,7 @@ func TestLookups_LimiterFails_NotAnswered(t *testing.T) {
 	lookups := &throttletest.Faulty{}
 	lookups.Fail("taken")
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.Lookups = lookups.Break(apitest.Limiter(throttletest.Policy(t, "hour=1/1h"), nil))
+		o.RateLimits.Lookups = lookups.Break(apitest.Limiter(throttletest.Policy(t, "hour=1/1h"), nil))
 	}})
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 503, "store-unavailable")
 	lookups.Fail()

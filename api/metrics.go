@@ -53,7 +53,7 @@ func newMetrics(o Options, connections func() int) *metrics {
 			m.challenges.WithLabelValues(kind, result)
 		}
 	}
-	for _, name := range o.APIKeys.Names() {
+	for _, name := range o.Access.APIKeys.Names() {
 		m.notMe.WithLabelValues(name)
 	}
 	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
@@ -64,10 +64,10 @@ func newMetrics(o Options, connections func() int) *metrics {
 			func() float64 { return float64(o.Suppressions.Counts()[r]) })
 	}
 	with.NewGauge(prometheus.GaugeOpts{
-		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}}).Set(1)
+		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Docs.Version}}).Set(1)
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Open connections."}, func() float64 { return float64(connections()) })
-	o.Metrics.MustRegister(relayGauges(o.RelayStats))
+	o.Metrics.MustRegister(relayGauges(o.Health.RelayStats))
 	for _, hook := range o.Hooks {
 		if _, reports := hook.(hooks.Reporter); reports {
 			for _, kind := range bounce.Kinds {

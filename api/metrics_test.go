@@ -134,7 +134,7 @@ func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
 // open circuit of either is an alert.
 func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.RelayStats = func() []relay.Stats {
+		o.Health.RelayStats = func() []relay.Stats {
 			return []relay.Stats{
 				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, CircuitOpen: true},
 				{Relay: "two.example:465", Open: 1},
@@ -156,7 +156,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	var down atomic.Bool
 	r := newRig(t, setup{
 		options: func(o *apitest.Options) {
-			o.Ready = func(context.Context) error {
+			o.Health.Ready = func(context.Context) error {
 				if down.Load() {
 					return throttletest.ErrFault
 				}

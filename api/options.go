@@ -31,26 +31,9 @@ type Options struct {
 	Nodes    *nodes.Nodes // that share a Redis; nil without one
 
 	// Identity says which addresses are one mailbox, and names them in logs. The zero Identity folds nothing.
-	Identity address.Identity
-	// APIKeys open the routes of applications and AdminKeys those of operators, which are closed
-	// if there are API keys only. Without keys every program that reaches the listener is a
-	// caller, so it should be a loopback one: then the Host must be a loopback one, too. Requests
-	// that a page of another site made a browser send are refused, and those that a proxy has
-	// forwarded, unless TrustedProxies are set.
-	APIKeys, AdminKeys apikey.Keys
-	// Local has the routes that need no key accept loopback Hosts only, as they do without keys.
-	Local bool
-	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
-	TrustedProxies []netip.Prefix
-
-	// Lookups bounds how often a caller may look mailboxes up, and an operator may read or reset. Without keys it
-	// counts network addresses. So a stolen key cannot list which mailboxes were sent email. Nil is no bound.
-	Lookups *throttle.Limiter
-	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
-	// bound.
-	Countdowns *throttle.Limiter
-
-	WrongKeys *apikey.Guesses // of each address, through all doors
+	Identity   address.Identity
+	Access     Access
+	RateLimits RateLimits
 
 	// Hooks take the calls of other systems, and have names that no API key has. It may be empty. Bounces applies
 	// what they report.
@@ -75,8 +58,6 @@ type Options struct {
 	Suppressions *suppression.List
 	// SendDeadline bounds a request as a whole, decision and relay.
 	SendDeadline time.Duration
-	// StoreTimeout is how long a store may take to say whether it is ready.
-	StoreTimeout time.Duration
 
 	// MaxConnections are open at once; the next ones wait. RequestsPerKey says how many of them one
 	// caller can use.
@@ -84,25 +65,66 @@ type Options struct {
 	// Ops moves /metrics from Serve to ServeOps. Both serve the health checks.
 	Ops bool
 
-	// Ready returns an error while the stores cannot be used.
-	Ready func(context.Context) error
-	// DegradedSince is since when this server continues without the history that it shares
-	// with others, in Unix milliseconds; 0 while it does not.
-	DegradedSince func() int64
 	// Fallback answers paths without a route, which need no key. Nil answers 404.
 	Fallback http.Handler
 
 	Tracer *trace.Tracer // of requests with a key; nil for none
 
-	Log   *slog.Logger
-	Audit *slog.Logger // what operators did
-	// AuditReady waits until the audit log can be written. It is asked before an operator's action.
-	AuditReady func(context.Context) error
-	Metrics    *prometheus.Registry // of the server, as /metrics shows it
-	// RelayStats feeds the gauges of the relays.
-	RelayStats func() []relay.Stats
-
-	OpenAPI []byte       // what /openapi.yaml and /openapi.json show
-	Version string       // what the docs and the metrics say
+	Health  Health
+	Log     *slog.Logger
+	Audit   Audit
+	Metrics *prometheus.Registry // of the server, as /metrics shows it
+	Docs    Docs
 	Now     func() int64 // Unix milliseconds
+}
+
+// Access says who may call.
+type Access struct {
+	// APIKeys open the routes of applications and AdminKeys those of operators, which are closed
+	// if there are API keys only. Without keys every program that reaches the listener is a
+	// caller, so it should be a loopback one: then the Host must be a loopback one, too. Requests
+	// that a page of another site made a browser send are refused, and those that a proxy has
+	// forwarded, unless TrustedProxies are set.
+	APIKeys, AdminKeys apikey.Keys
+	// Local has the routes that need no key accept loopback Hosts only, as they do without keys.
+	Local bool
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
+	TrustedProxies []netip.Prefix
+}
+
+// RateLimits bound requests other than sends.
+type RateLimits struct {
+	// Lookups bounds how often a caller may look mailboxes up, and an operator may read or reset. Without keys it
+	// counts network addresses. So a stolen key cannot list which mailboxes were sent email. Nil is no bound.
+	Lookups *throttle.Limiter
+	// Countdowns bounds how often a network address may ask for the remaining wait. Nil is no
+	// bound.
+	Countdowns *throttle.Limiter
+
+	WrongKeys *apikey.Guesses // of each address, through all doors
+}
+
+// Health is how the parts that the server depends on are.
+type Health struct {
+	// Ready returns an error while the stores cannot be used.
+	Ready func(context.Context) error
+	// StoreTimeout is how long a store may take to say whether it is ready.
+	StoreTimeout time.Duration
+	// DegradedSince is since when this server continues without the history that it shares
+	// with others, in Unix milliseconds; 0 while it does not.
+	DegradedSince func() int64
+	RelayStats    func() []relay.Stats // for the gauges and the console
+}
+
+// Audit is the log of what operators did.
+type Audit struct {
+	Log *slog.Logger
+	// Ready waits until the log can be written. It is asked before an operator's action.
+	Ready func(context.Context) error
+}
+
+// Docs are what the server says of itself.
+type Docs struct {
+	OpenAPI []byte // what /openapi.yaml and /openapi.json show
+	Version string // what the docs and the metrics say
 }

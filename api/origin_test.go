@@ -48,7 +48,7 @@ var routesWithKeys = []route{
 // openRoutes need no key, and tell something.
 var openRoutes = []string{"/readyz", "/metrics", "/docs", "/openapi.yaml", "/openapi.json", "/admin", "/admin/console/console.js", "/countdown/none", "/countdown.js"}
 
-func keyless(o *apitest.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }
+func keyless(o *apitest.Options) { o.Access.APIKeys, o.Access.AdminKeys = apikey.Keys{}, apikey.Keys{} }
 
 // Where no key is asked for, a page that is open in a browser on this machine is no caller, by any name
 // of the server.

@@ -33,8 +33,8 @@ func TestReady_States_Answers(t *testing.T) {
 	var broken bool
 	degraded := int64(0)
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.DegradedSince = func() int64 { return degraded }
-		o.Ready = func(ctx context.Context) error {
+		o.Health.DegradedSince = func() int64 { return degraded }
+		o.Health.Ready = func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("asking the stores is not bounded")
 			}
@@ -64,7 +64,7 @@ func TestReady_States_Answers(t *testing.T) {
 func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
 	var asked atomic.Int64
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.Ready = func(context.Context) error { asked.Add(1); return nil }
+		o.Health.Ready = func(context.Context) error { asked.Add(1); return nil }
 	}})
 	began := time.Now()
 	const requests = 200
@@ -84,7 +84,7 @@ func TestReady_ManyRequests_AskStoresOnce(t *testing.T) {
 
 // The page shows every route and allows scripts of this server only.
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
-	r := newRig(t, setup{options: func(o *apitest.Options) { o.Version = "1.2.3<x>" }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Docs.Version = "1.2.3<x>" }})
 	r.do("GET", "/openapi.yaml", "", "").reads(t, string(mailgate.OpenAPI))
 	var fromYAML, fromJSON any
 	must.Have(0, errors.Join(yaml.Unmarshal(mailgate.OpenAPI, &fromYAML), json.Unmarshal([]byte(r.do("GET", "/openapi.json", "", "").text), &fromJSON)))
@@ -226,7 +226,7 @@ func TestFallback_OtherPaths_Answered(t *testing.T) {
 // A browser that asks for / lands on the documentation; a program gets the usual 404.
 // A version can be any text of who builds the program.
 func TestPages_VersionWithMarkup_IsEscaped(t *testing.T) {
-	r := newRig(t, setup{options: func(o *apitest.Options) { o.Version = `<script>"1"</script>` }})
+	r := newRig(t, setup{options: func(o *apitest.Options) { o.Docs.Version = `<script>"1"</script>` }})
 	r.request("GET", "/docs", nil, "").contains(t, "<em>&lt;script&gt;")
 	for _, path := range []string{"/docs", "/admin"} {
 		if strings.Contains(r.request("GET", path, nil, "").text, `<script>"`) {

@@ -9,12 +9,12 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// boundLookups admits as many requests of a caller as Options.Lookups does. A request without a
+// boundLookups admits as many requests of a caller as Options.RateLimits.Lookups does. A request without a
 // key that opens the route is counted by its address, so that it uses up nothing of a caller's.
 // Keys of the two kinds may have one name, and are counted apart.
 func (s *Server) boundLookups(to access) step {
 	kind := map[access]string{applications: "application ", operators: "operator "}[to]
-	return s.bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
+	return s.bound("lookups", "this caller's lookups", s.with.RateLimits.Lookups, func(r *request) string {
 		if r.shown == to {
 			r.Key = r.shownName
 			return kind + r.shownName
@@ -26,16 +26,16 @@ func (s *Server) boundLookups(to access) step {
 // countWrongKey refuses an address that has sent too many wrong keys, through all doors together, in place of telling it
 // that this one is wrong.
 func (s *Server) countWrongKey(r *request) error {
-	v, err := s.with.WrongKeys.Count(s.alive, r.From)
+	v, err := s.with.RateLimits.WrongKeys.Count(s.alive, r.From)
 	if err == nil && !v.Allowed {
 		return denied(r.reports(report.OfOne("wrong-keys", "this address's wrong keys", s.names.subject(visitor(r.From)), &v)))
 	}
 	return nil
 }
 
-// boundCountdowns admits as many requests of an address as Options.Countdowns does.
+// boundCountdowns admits as many requests of an address as Options.RateLimits.Countdowns does.
 func (s *Server) boundCountdowns() step {
-	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, func(r *request) string { return visitor(r.From) })
+	return s.bound("countdowns", "this address's countdowns", s.with.RateLimits.Countdowns, func(r *request) string { return visitor(r.From) })
 }
 
 func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }

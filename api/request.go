@@ -65,7 +65,7 @@ func (r *request) reports(of report.Report) *report.Report {
 func (s *Server) begin(c *fiber.Ctx) *request {
 	r := requests.Get().(*request)
 	r.c, r.Began, r.live, r.Door = c, time.Now(), s.with.Delivery.Live(), ledger.HTTP
-	r.From = front.Client(c.Context(), s.with.TrustedProxies)
+	r.From = front.Client(c.Context(), s.with.Access.TrustedProxies)
 	r.RequestID = front.RequestID(c.Request().Header.Peek("X-Request-Id"))
 	c.Locals(localsKey{}, r)
 	set(c, "X-Content-Type-Options", "nosniff")

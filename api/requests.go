@@ -162,7 +162,7 @@ func (s *Server) followRequests(c *fiber.Ctx, audited bool, f recent.Filter, lim
 		from, most, last := uint64(0), limit, time.Time{}
 		told, ofAll := false, false
 		for s.open.Err() == nil {
-			ctx, cancel := context.WithTimeout(s.open, s.with.StoreTimeout)
+			ctx, cancel := context.WithTimeout(s.open, s.with.Health.StoreTimeout)
 			log, all := s.kept(ctx, audited)
 			cancel()
 			if !told || all != ofAll {

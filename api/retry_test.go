@@ -199,7 +199,7 @@ func TestIdempotencyKey_Malformed_Refused(t *testing.T) {
 // While a secret is changed the old one and the new one are one caller.
 func TestIdempotencyKey_SecretChanged_SameCaller(t *testing.T) {
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.APIKeys = must.Get(apikey.Parse("shop:the-new-secret,shop:the-old-secret,blog:another-key", nil))(t)
+		o.Access.APIKeys = must.Get(apikey.Parse("shop:the-new-secret,shop:the-old-secret,blog:another-key", nil))(t)
 	}})
 	const body = `{"email":"change@example.com"}`
 	first := r.onceAs("the-old-secret", "click-1", body)

@@ -80,7 +80,7 @@ func newRig(t testing.TB, with setup) *rig {
 		if with.actions != nil {
 			o.Live.Actions = with.actions(r)
 		}
-		o.Log, o.Audit = journal.logger(), journal.logger()
+		o.Log, o.Audit.Log = journal.logger(), journal.logger()
 		if with.options != nil {
 			with.options(o)
 		}

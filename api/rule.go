@@ -92,7 +92,7 @@ func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
 
 // callerNames are the names that callers of sends can have.
 func (s *Server) callerNames() []string {
-	if s.with.APIKeys.IsZero() {
+	if s.with.Access.APIKeys.IsZero() {
 		return []string{rules.Caller("")}
 	}
 	return slices.Sorted(maps.Keys(s.callers))

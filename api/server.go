@@ -64,13 +64,13 @@ const opsConnections = 128
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
-		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.OpenAPI) }),
+		with: o, began: o.Now(), callers: newCallers(o.Access.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
+		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.Docs.OpenAPI) }),
 		checks:       make(chan struct{}, checksAtOnce()),
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
-		page, err := web.Docs(o.OpenAPI, mailgate.Problems, o.Version)
+		page, err := web.Docs(o.Docs.OpenAPI, mailgate.Problems, o.Docs.Version)
 		return s.linked(page), err
 	})
 	s.keyless.Most = keylessShare(o)

@@ -16,7 +16,7 @@ import (
 // is no bound without keys, where every program of this machine is a caller, nor with a Fallback, whose
 // requests may wait for any time.
 func keylessShare(o Options) int64 {
-	if o.APIKeys.IsZero() || o.Fallback != nil {
+	if o.Access.APIKeys.IsZero() || o.Fallback != nil {
 		return 0
 	}
 	return int64(max(8, 2*runtime.GOMAXPROCS(0)))

@@ -96,7 +96,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 // A client that does not read its answer holds its part of the share for a moment only.
 func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.OpenAPI = append(slices.Clone(o.OpenAPI), strings.Repeat("# more than a socket holds\n", 1<<20)...)
+		o.Docs.OpenAPI = append(slices.Clone(o.Docs.OpenAPI), strings.Repeat("# more than a socket holds\n", 1<<20)...)
 	}})
 	for range withoutKey {
 		c := must.Get(net.Dial("tcp", r.Addr))(t)

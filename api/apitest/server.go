@@ -122,8 +122,10 @@ func New(with Setup) *Server {
 		Actions:  map[string]*throttle.Limiter{"reply": local.New(s.Store.Table("replies"), must.Have(throttle.ParsePolicy("minute=1/60s")))},
 	}
 	o.Options = api.Options{
-		RelayStats: s.relays.Stats, Identity: must.Have(address.NewIdentity(true)),
-		APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
+		Identity: must.Have(address.NewIdentity(true)),
+		Access: api.Access{
+			APIKeys: must.Have(apikey.Parse("shop:"+APIKey+",blog:"+OtherKey, nil)), AdminKeys: must.Have(apikey.Parse("alex:"+AdminKey, nil)),
+		},
 		Guesses: local.New(s.Store.Table("guesses"), must.Have(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))), Secret: []byte(secret),
 		Suppressions: must.Have(suppression.Open(context.Background(), suppression.Options{Table: s.Store.Table("suppressions"), Events: s.Store.Table("bounces"), Now: now})),
 		TryRules: func(now func() int64, tiers *throttle.Policy) (*rules.Set, func(), error) {
@@ -134,10 +136,11 @@ func New(with Setup) *Server {
 			set, err := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(own.Table("mailboxes"), *tiers)})
 			return set, func() { _ = own.Close() }, err
 		},
-		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 },
-		OpenAPI: mailgate.OpenAPI, Version: "dev", Now: now,
-		WrongKeys: must.Have(apikey.NewGuesses(1000, now)), Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: metrics,
-		AuditReady: func(context.Context) error { return nil },
+		SendDeadline: 15 * time.Second, MaxConnections: 10_000,
+		Health: api.Health{StoreTimeout: 2 * time.Second, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 }, RelayStats: s.relays.Stats},
+		Docs:   api.Docs{OpenAPI: mailgate.OpenAPI, Version: "dev"}, Now: now,
+		RateLimits: api.RateLimits{WrongKeys: must.Have(apikey.NewGuesses(1000, now))}, Log: slog.New(slog.DiscardHandler), Metrics: metrics,
+		Audit: api.Audit{Log: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return nil }},
 	}
 	if with.Change != nil {
 		with.Change(s, &o)
@@ -149,7 +152,7 @@ func New(with Setup) *Server {
 		Relay: o.Relay, Codes: must.Have(verify.New(verify.Options{Store: s.Codes, Secret: []byte(secret), Guesses: o.Guesses, Log: o.Log})),
 		Requests: idempotency.New(s.Requests, Lease), Suppressions: o.Suppressions, Proofs: o.Proofs,
 		Passes:       local.New(s.Store.Table("passes"), must.Have(throttle.ParsePolicy("day=1/24h"))),
-		StoreTimeout: o.StoreTimeout, Now: now, Log: o.Log,
+		StoreTimeout: o.Health.StoreTimeout, Now: now, Log: o.Log,
 	}
 	s.Options = o
 	s.make()

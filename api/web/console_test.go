@@ -118,7 +118,9 @@ func TestConsole_Mailbox_LooksRight(t *testing.T) {
 
 func TestConsole_NoKeysSet_AsksForNone(t *testing.T) {
 	t.Parallel()
-	s, v := newServer(t, func(_ *apitest.Server, o *apitest.Options) { o.APIKeys, o.AdminKeys = apikey.Keys{}, apikey.Keys{} }), newVisitor(t, withoutStorage)
+	s, v := newServer(t, func(_ *apitest.Server, o *apitest.Options) {
+		o.Access.APIKeys, o.Access.AdminKeys = apikey.Keys{}, apikey.Keys{}
+	}), newVisitor(t, withoutStorage)
 	v.visit(s.URL + "/admin")
 	v.reads("store-pill", "storage ready")
 	v.is(`document.getElementById("sign-out").hidden`, "true")
@@ -240,8 +242,8 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	store := must.Have(cache.Open(cache.Options{Now: stopped}))
 	t.Cleanup(func() { store.Close() })
 	s, redis := newServerOnRedis(t, func(o *apitest.Options) {
-		o.Lookups = local.New(store.Table("lookups"), bucket)
-		o.DegradedSince = func() int64 { return 1_800_000_000_000 }
+		o.RateLimits.Lookups = local.New(store.Table("lookups"), bucket)
+		o.Health.DegradedSince = func() int64 { return 1_800_000_000_000 }
 	})
 	v := newVisitor(t)
 	v.signsIn(s)

@@ -137,16 +137,18 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 		return err
 	}
 	p.server, err = api.New(api.Options{
-		Delivery: p.delivery, Ledger: p.ledger, Nodes: p.nodes, Identity: p.identity, NotMe: links, Secret: p.secret, Guesses: guesses, Suppressions: p.suppressed,
-		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, WrongKeys: p.wrongKeys, Lookups: lookups, Countdowns: countdowns, TrustedProxies: c.TrustedProxies,
-		Hooks: c.Hooks(),
+		Delivery: p.delivery, Ledger: p.ledger, Nodes: p.nodes, Suppressions: p.suppressed, Guesses: guesses,
+		Access:     api.Access{APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, Local: fallback != nil, TrustedProxies: c.TrustedProxies},
+		RateLimits: api.RateLimits{Lookups: lookups, Countdowns: countdowns, WrongKeys: p.wrongKeys},
+		Hooks:      c.Hooks(),
 		Bounces: &bounce.Receiver{
 			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: c.HookUnproven, Now: now,
 		},
-		TryRules: p.tryRules, Turnstile: newTurnstile(c), SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
-		MaxConnections: maxConnections(c), Ops: c.OpsListen != "", Fallback: fallback, Local: fallback != nil,
-		Ready: p.ready, DegradedSince: p.store.degradedSince, Tracer: p.tracer, Metrics: p.metrics, RelayStats: p.relays.Stats,
-		Log: p.log, Audit: newAudit(c, p.output), AuditReady: p.output.flush, OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now,
+		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links, Fallback: fallback,
+		Identity: p.identity, Secret: p.secret, SendDeadline: sendDeadline, MaxConnections: maxConnections(c), Ops: c.OpsListen != "",
+		Health: api.Health{Ready: p.ready, StoreTimeout: storeTimeout(c), DegradedSince: p.store.degradedSince, RelayStats: p.relays.Stats},
+		Log:    p.log, Audit: api.Audit{Log: newAudit(c, p.output), Ready: p.output.flush}, Tracer: p.tracer, Metrics: p.metrics,
+		Docs: api.Docs{OpenAPI: mailgate.OpenAPI, Version: currentVersion()}, Now: now,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
