@@ -71,6 +71,6 @@ func FuzzSession(f *testing.F) {
 		}
 		accepted = len(mails)
 		must.Get(r.mailbox.Reset(t.Context(), alice))(t)
-		r.forget()
+		r.log.Reset()
 	})
 }

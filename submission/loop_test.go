@@ -191,8 +191,8 @@ func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	c.says("%%%", "501 5.5.2")
 	c.reads("421 4.7.0")
 	c.ends()
-	if left := must.Get(guesses.Count(t.Context(), netip.MustParseAddr("127.0.0.1")))(t).Remaining(); left != 0 { // of four
-		t.Errorf("%d are left", left)
+	if fourth := must.Get(guesses.Count(t.Context(), netip.MustParseAddr("127.0.0.1")))(t); !fourth.Allowed || fourth.Remaining() != 0 { // of four
+		t.Errorf("three are not counted as three: the next is %+v", fourth)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/recent"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
@@ -48,9 +49,8 @@ type rig struct {
 	faults       *throttletest.Faulty // of mailbox
 	mailbox      *throttle.Limiter
 	log          *servertest.Log
-	mu           sync.Mutex
-	counts       map[string]int
-	kept         []string // what operators are shown
+	metrics      *prometheus.Registry
+	ledger       *ledger.Ledger
 	roots        *tls.Config
 	suppressions *suppression.List
 	ahead        atomic.Int64 // milliseconds that the clock of the records is ahead
@@ -74,7 +74,7 @@ const (
 
 func start(t testing.TB, with setup) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &servertest.Log{}, counts: map[string]int{}}
+	r := &rig{t: t, log: &servertest.Log{}, metrics: prometheus.NewRegistry()}
 	r.relay = fault.Run(t, with.script)
 	urls := []relay.URL{must.Get(relay.ParseURL(r.relay.URL()))(t)}
 	relays := must.Get(relay.New(urls, relay.Options{}))(t)
@@ -115,6 +115,7 @@ func start(t testing.TB, with setup) *rig {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority.PEM())
 	r.roots = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	r.ledger = ledger.New(ledger.Options{Log: noted{r.log}, Notes: log, Metrics: r.metrics, Now: now})
 	o := submission.Options{
 		Delivery: service, Proofs: proofs, Identity: must.Get(address.NewIdentity(true))(t),
 		Keys:    must.Get(apikey.Parse("app:"+appSecret+","+lateKey+":"+appSecret+"-late", nil))(t),
@@ -122,7 +123,7 @@ func start(t testing.TB, with setup) *rig {
 		Repeats: idempotency.New(keyed.Local(store.Table("emails")), 30_000), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 		Log: log, Now: now, WrongKeys: must.Get(apikey.NewGuesses(1000, now))(t),
-		Ledger: ledger.New(ledger.Options{Log: noted{r}, Notes: log, Metrics: prometheus.NewRegistry(), Now: now}),
+		Ledger: r.ledger,
 	}
 	if with.options != nil {
 		with.options(&o)
@@ -180,14 +181,6 @@ func (r *rig) sent(want int) {
 	if n != want {
 		r.t.Errorf("the relay took %d emails, want %d", n, want)
 	}
-}
-
-// forget empties what is kept of each email, but for the relay.
-func (r *rig) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = nil
-	r.log.Reset()
 }
 
 // client is one connection that a test writes and reads line by line.
@@ -303,26 +296,39 @@ func (r *rig) encrypt(socket net.Conn) (net.Conn, *bufio.Reader) {
 
 func base(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// noted keeps what the ledger notes: the lines, what operators are shown, and the counts by outcome.
-type noted struct{ *rig }
+// counted fails unless the ledger has counted so many emails of an outcome.
+func (r *rig) counted(outcome string, want float64) {
+	r.t.Helper()
+	got := 0.0
+	for _, family := range must.Get(r.metrics.Gather())(r.t) {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if family.GetName() == "mailgate_sends_total" && l.GetName() == "outcome" && l.GetValue() == outcome {
+					got += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	if got != want {
+		r.t.Errorf("%v of outcome %s are counted, want %v", got, outcome, want)
+	}
+}
+
+// shown returns what operators are shown of the emails of an outcome.
+func (r *rig) shown(outcome string) (entries []string) {
+	for entry := range r.ledger.Recent.All(0, r.ledger.Recent.Next(), recent.Filter{Members: map[string]string{"outcome": outcome}}) {
+		entries = append(entries, string(entry))
+	}
+	return entries
+}
+
+// noted takes the lines of the ledger into a log.
+type noted struct{ *servertest.Log }
 
 // Enabled implements ledger.Log.
 func (noted) Enabled(slog.Level) bool { return true }
 
 // Line implements ledger.Log.
 func (n noted) Line(o *ledger.Outcome, line []byte) {
-	fmt.Fprintf(n.log, "outcome=%s %s", o.What.Word, line)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.kept = append(n.kept, fmt.Sprintf("outcome=%s reason=%s relay=%s", o.What.Word, o.Reason, o.Relay))
-	switch o.What {
-	case ledger.Abandoned, ledger.Repeated, ledger.WrongKey:
-		return
-	case ledger.Limited:
-		n.counts[o.What.Word+" "+o.Report.Rule+" "+o.Report.Limit]++
-	case ledger.Denied:
-		n.counts[o.What.Word+" "+o.Report.Rule]++
-	default:
-		n.counts[o.What.Word]++
-	}
+	fmt.Fprintf(n, "outcome=%s %s", o.What.Word, line)
 }

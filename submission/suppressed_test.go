@@ -31,8 +31,10 @@ func TestRcpt_Suppressed_Refused(t *testing.T) {
 	c.data(letter, "250")
 	r.charged(alice, 0)
 	r.charged(bob, 1)
-	if kept := strings.Join(r.kept, "\n"); strings.Count(kept, "outcome=suppressed") != 1 || strings.Count(kept, "reason=complaint") != 1 {
-		t.Errorf("operators are shown\n%s", kept)
+	r.counted("suppressed", 1)
+	r.counted("sent", 2)
+	if shown := r.shown("suppressed"); len(shown) != 1 || !strings.Contains(shown[0], `"reason":"complaint"`) {
+		t.Errorf("operators are shown\n%s", shown)
 	}
 }
 
