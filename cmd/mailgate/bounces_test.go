@@ -107,7 +107,7 @@ func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
 		t.Errorf("under another secret the list is %s", list)
 	}
 	other.Stop(t, syscall.SIGTERM)
-	environ = append(environ, "MAILGATE_FORMER_SECRETS=older-"+secret+" | all-"+secret)
+	environ = append(environ, "MAILGATE_SECRET=another-"+secret+" | older-"+secret+" | all-"+secret)
 	other = startServer(t, environ)
 	bounced(t, other.URL, "c@example.com", field)
 	if list := operator.get(t, "/admin/suppressions").Raw; !strings.Contains(list, "c@example.com") {
@@ -125,7 +125,7 @@ func TestConfig_BounceHooks_MistakesNamed(t *testing.T) {
 		"HOOK_RESEND=whsec_c2hvcnQgc2VjcmV0":            "MAILGATE_HOOK_RESEND: must be the signing secret",
 		"HOOK_MAILGUN=short":                            "MAILGATE_HOOK_MAILGUN: has fewer than 16",
 		"HOOK_UNPROVEN=true":                            "MAILGATE_HOOK_UNPROVEN: has no effect",
-		"FORMER_SECRETS=0123456789abcdef|short":         "MAILGATE_FORMER_SECRETS: has one of fewer than 16",
+		"SECRET=0123456789abcdef|short":                 "MAILGATE_SECRET: has fewer than 16",
 	} {
 		for _, command := range []string{"serve", "check-config"} {
 			does(t, settingsFor("smtp://127.0.0.1:1?tls=none", inMemory, "MAILGATE_"+setting), exitMisusage, want, command)

@@ -206,7 +206,7 @@ func privateFiles(c *config.Config, file rulefile.File) (all []string) {
 
 // ruleNotes returns the notes about the rules.
 func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
-	known := slices.Concat(c.APIKeys.Names(), hooks.Names(c.Senders()))
+	known := slices.Concat(c.APIKeys.Names(), hooks.Names(config.HooksOf[hooks.Sender](c)))
 	if c.APIKeys.IsZero() {
 		known = append(known, rules.Caller(""))
 	}

@@ -28,7 +28,7 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 			return nil, c.Complain(setting, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := message.LoadTemplates(own, c.Locale, hooks.Names(c.Senders())...)
+	templates, err := message.LoadTemplates(own, c.Locale, hooks.Names(config.HooksOf[hooks.Sender](c))...)
 	if err != nil {
 		return nil, c.Complain(setting, err.Error())
 	}
@@ -44,6 +44,9 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 	return composer, nil
 }
 
+// paceQueue is how many emails may wait under smtp-rate.
+const paceQueue = 100
+
 // newRelays prepares the connections to the relays; the first email dials. They are greeted by
 // the sender's domain: the name of a machine is often one that no relay can look up.
 func newRelays(c *config.Config, log *slog.Logger, notes relay.Hooks) (*relay.Relays, error) {
@@ -52,7 +55,7 @@ func newRelays(c *config.Config, log *slog.Logger, notes relay.Hooks) (*relay.Re
 		MaxConns: c.SMTPMaxConns,
 		Deadline: sendDeadline,
 		HELO:     domain,
-		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: c.SMTPQueue},
+		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: paceQueue},
 		Logger:   log,
 		Hooks:    notes,
 	})

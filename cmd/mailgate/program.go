@@ -109,12 +109,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 	if err := p.registerMetrics(); err != nil {
 		return err
 	}
-	doors := []string{ledger.HTTP}
-	for _, hook := range c.Hooks() {
-		if _, sends := hook.(hooks.Sender); sends {
-			doors = append(doors, hook.Name())
-		}
-	}
+	doors := append([]string{ledger.HTTP}, hooks.Names(config.HooksOf[hooks.Sender](c))...)
 	p.ledger = ledger.New(ledger.Options{Log: outcomes, Notes: p.log, Events: p.events, Metrics: p.metrics, Doors: doors, Now: now})
 	p.nodes = p.newNodes()
 	links, err := notme.New(p.secret, c.PublicURL)
@@ -132,7 +127,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 	if err != nil {
 		return err
 	}
-	countdowns, err := perSecond("countdown-rate", c.CountdownRate)
+	countdowns, err := perSecond("countdown-rate", countdownRate)
 	if err != nil {
 		return err
 	}
@@ -235,9 +230,10 @@ func once(text string) throttle.Policy {
 }
 
 const (
-	wrongKeyRate = 50       // that an address may send in a second where lookups have no limit
-	lookupBurst  = 4        // seconds' worth of lookups that may come at once
-	lookupMemory = 16 << 20 // for the counts of all keys or addresses
+	wrongKeyRate  = 50       // that an address may send in a second where lookups have no limit
+	countdownRate = 20       // countdowns that an address may ask for in a second
+	lookupBurst   = 4        // seconds' worth of lookups that may come at once
+	lookupMemory  = 16 << 20 // for the counts of all keys or addresses
 )
 
 // perSecond limits the lookups of each key or address; nil for a rate of 0.

@@ -26,8 +26,8 @@ const secretFile = "secret"
 func openSecret(c *config.Config) ([]byte, error) {
 	made := rand.Text() + rand.Text() // 260 random bits
 	switch {
-	case c.Secret != "":
-		return []byte(c.Secret), nil
+	case len(c.Secret) > 0:
+		return []byte(c.Secret[0]), nil
 	case c.DataDir == config.Memory:
 		return []byte(made), nil
 	}
@@ -64,7 +64,13 @@ func writeSecret(path, secret string) error {
 
 // newProofs makes the proofs of emails, under this secret and the former ones.
 func newProofs(c *config.Config, current []byte) (*proof.Proofs, error) {
-	all, err := proof.New(hooks.Names(c.Reporters()), current, c.Former()...)
+	var former [][]byte
+	for i, secret := range c.Secret {
+		if i > 0 {
+			former = append(former, []byte(secret))
+		}
+	}
+	all, err := proof.New(hooks.Names(config.HooksOf[hooks.Reporter](c)), current, former...)
 	if err != nil {
 		return nil, c.Complain("secret", err.Error())
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -17,7 +18,7 @@ import (
 
 // AfterApply checks the ranges of the settings and whether they go together. Kong calls it when all
 // values are known.
-func (c *Config) AfterApply() error {
+func (c *Config) AfterApply(public published) error {
 	for name, parsed := range c.given {
 		parsed.text = "" // it may be a secret
 		c.given[name] = parsed
@@ -30,15 +31,17 @@ func (c *Config) AfterApply() error {
 	if err := c.checkRanges(); err != nil {
 		return err
 	}
+	// The relay of the trial in docker-compose.yml delivers nothing.
+	if slices.ContainsFunc(c.SMTPURL, func(url relay.URL) bool { return url.Addr() != "mailpit:1025" }) {
+		for _, name := range slices.Sorted(maps.Keys(public)) {
+			return c.Complain(name, "has a secret of an example or of docker-compose.yml, which anyone can read; make one: openssl rand -hex 16")
+		}
+	}
 	return c.firstWrong([]rule{
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside MAILGATE_REDIS_CONFIRM, as a node alone has no replicas to confirm a send; set refuse, or MAILGATE_REDIS_CONFIRM to 0"},
 		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this node; set MAILGATE_DATA_DIR, or MAILGATE_ON_STORE_OUTAGE to refuse"},
 		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than MAILGATE_LISTEN"},
 		{c.SMTPRate > 0 && c.SMTPRate < relay.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
-		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without MAILGATE_SMTP_RATE; set that too, or leave this out"},
-		{c.delivers() && c.APIKeys.trial, "api-keys", "has a secret " + ofTrial},
-		{c.delivers() && c.AdminKeys.trial, "admin-keys", "has a secret " + ofTrial},
-		{c.delivers() && c.Secret.published(), "secret", "is a secret " + ofTrial},
 		{c.APIKeys.Shares(c.AdminKeys.Keys), "admin-keys", "has a secret that is in MAILGATE_API_KEYS too, which would make every back end an operator; make another: openssl rand -hex 16"},
 		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than MAILGATE_SHUTDOWN_GRACE, which includes it"},
 		{c.CodeLife%time.Millisecond != 0, "code-life", "must be whole milliseconds"},
@@ -50,16 +53,20 @@ func (c *Config) AfterApply() error {
 // only the service has: commands that ask a node, such as show, do without it.
 func (c *Config) Together() error {
 	turnstile := c.TurnstileSecret != ""
-	all := slices.Concat(c.submissionRules(), c.hookRules(), c.eventRules(), []rule{
+	return c.firstWrong(slices.Concat(c.needRules(), c.submissionRules(), c.hookRules(), c.eventRules(), []rule{
 		{turnstile && c.TurnstileSitekey == "", "turnstile-sitekey", "must be set with MAILGATE_TURNSTILE_SECRET, as pages cannot show the challenge without it"},
 		{turnstile && len(c.TurnstileHosts) == 0, "turnstile-hosts", "must be set with MAILGATE_TURNSTILE_SECRET, to the hosts of the pages that show the challenge: acme.example"},
-		{!turnstile && c.TurnstileSitekey != "", "turnstile-sitekey", "has no effect without MAILGATE_TURNSTILE_SECRET; set that too, or leave this out"},
-		{!turnstile && len(c.TurnstileHosts) > 0, "turnstile-hosts", "has no effect without MAILGATE_TURNSTILE_SECRET; set that too, or leave this out"},
-	})
-	for _, name := range []string{"redis-prefix", "redis-confirm", "redis-timeout", "on-store-outage"} {
-		all = append(all, rule{c.RedisURL == "" && c.Given(name), name, "has no effect without MAILGATE_REDIS_URL; set that too, or leave this out"})
+	}))
+}
+
+// needRules are those of the needs tags.
+func (c *Config) needRules() (all []rule) {
+	for field := range reflect.TypeFor[Config]().Fields() {
+		if name, needed := field.Tag.Get("name"), field.Tag.Get("needs"); needed != "" {
+			all = append(all, rule{c.Given(name) && !c.Given(needed), name, "has no effect without " + envName(needed) + "; set that too, or leave this out"})
+		}
 	}
-	return c.firstWrong(all)
+	return all
 }
 
 // ForServing checks what serve needs beyond valid settings.
@@ -78,7 +85,7 @@ func (c *Config) ForServing() error {
 		return err
 	}
 	return c.firstWrong([]rule{
-		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with MAILGATE_REDIS_URL, to the same for all nodes; make one: openssl rand -hex 16"},
+		{c.RedisURL != "" && len(c.Secret) == 0, "secret", "must be set with MAILGATE_REDIS_URL, to the same for all nodes; make one: openssl rand -hex 16"},
 	})
 }
 
@@ -147,18 +154,3 @@ func isListenAddress(text string) bool {
 	n, _ := strconv.ParseUint(port, 10, 16)
 	return err == nil && !strings.ContainsAny(host, " /@") && strconv.FormatUint(n, 10) == port
 }
-
-// docker-compose.yml has secrets with this end, which anyone can read there, and a relay that
-// delivers nothing.
-const (
-	trialSecret = "-not-secret"
-	trialRelay  = "mailpit:1025"
-	ofTrial     = "of the trial in docker-compose.yml, which anyone can read; make one: openssl rand -hex 16"
-)
-
-// delivers reports whether there is a relay that may deliver.
-func (c *Config) delivers() bool {
-	return slices.ContainsFunc(c.SMTPURL, func(url relay.URL) bool { return url.Addr() != trialRelay })
-}
-
-func (s Secret) published() bool { return strings.HasSuffix(string(s), trialSecret) }

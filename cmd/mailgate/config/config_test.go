@@ -106,12 +106,11 @@ cache_bytes: 64MiB
 smtp_url: ["smtps://u:p,w@one.example", "smtp://two.example"]
 from: '"Acme, Ltd" <no-reply@acme.example>'
 smtp_rate: 2.5
-smtp_queue: 7
 redis_url:
 code_life: 5m
 `)})
-	want := []any{"web:***,shop:***", "first-long-secret", config.Bytes(64 << 20), 2.5, 7, 5 * time.Minute, false}
-	got := []any{c.APIKeys.String(), c.APIKeys.First(), c.CacheBytes, c.SMTPRate, c.SMTPQueue, c.CodeLife, c.Fold}
+	want := []any{"web:***,shop:***", "first-long-secret", config.Bytes(64 << 20), 2.5, 5 * time.Minute, false}
+	got := []any{c.APIKeys.String(), c.APIKeys.First(), c.CacheBytes, c.SMTPRate, c.CodeLife, c.Fold}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %#v\nwant %#v", got, want)
 	}
@@ -147,18 +146,18 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 	for _, tt := range []struct{ environ, want string }{
 		{"LISTEN=8080", "must be host:port"}, {"LISTEN=localhost:http", "must be host:port"}, {"LISTEN=:65536", "must be host:port"},
 		{"API_KEYS=" + hidden, "key 1 must be written name:secret"}, {"API_KEYS=,", "key 1 must"}, {"API_KEYS=web:short", "key 1 has a secret that has fewer than 16 characters"},
-		{"API_KEYS=a:" + hidden + ",b:" + hidden, "key 2 has the secret of a key before it"}, {"API_KEYS=web:Change-Me-" + hidden, "key 1 has a secret that is that of an example"},
+		{"API_KEYS=a:" + hidden + ",b:" + hidden, "key 2 has the secret of a key before it"}, {"API_KEYS=web:Change-Me-" + hidden + " & " + relay, "has a secret of an example"},
 		{"ADMIN_KEYS=a:" + hidden + " & MAILGATE_API_KEYS=b:" + hidden, "has a secret that is in MAILGATE_API_KEYS too"},
-		{"API_KEYS=web:" + hidden + ",demo:trial-key-not-secret & " + relay, "has a secret of the trial"},
-		{"ADMIN_KEYS=operator:trial-admin-key-not-secret & " + relay, "has a secret of the trial"},
-		{"SECRET=trial-secret-not-secret & " + relay, "is a secret of the trial"},
-		{"SECRET=fifteen-letters", "has fewer than 16 characters; make one: openssl rand -hex 16"}, {"SECRET=Change-me-" + hidden, "is that of an example"},
+		{"API_KEYS=web:" + hidden + ",demo:trial-key-not-secret & " + relay, "has a secret of an example or of docker-compose.yml"},
+		{"ADMIN_KEYS=operator:trial-admin-key-not-secret & " + relay, "has a secret of an example or of docker-compose.yml"},
+		{"SECRET=" + hidden + "|trial-secret-not-secret & " + relay, "has a secret of an example"},
+		{"SECRET=fifteen-letters", "has fewer than 16 characters; make one: openssl rand -hex 16"}, {"SECRET=Change-me-" + hidden + " & " + relay, "has a secret of an example"}, {"SECRET=" + hidden + "|short", "has fewer than 16 characters"},
 		{"SECRET_FILE=/dev/null", "the file /dev/null is empty"}, {"SECRET_FILE=/does/not/exist", "cannot read the file"}, {"SECRET_FILE=/", "/ is a directory"},
 		{"API_KEYS_FILE=/dev/null & MAILGATE_API_KEYS=web:" + hidden, "already set by MAILGATE_API_KEYS; give one of them"},
 		{"DRAIN_DELAY=soon", "must be a duration such as"}, {"DRAIN_DELAY=2h", "must be at most 5m"}, {"DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "must be shorter than MAILGATE_SHUTDOWN_GRACE"},
 		{"SHUTDOWN_GRACE=-1s", "must be at least 0s"},
 		{"TRUSTED_PROXIES=10.0.0.0/8,example", "write an IP address"}, {"TRUSTED_PROXIES=10.1.2.3/8", "10.1.2.3/8 has bits set"},
-		{"MAX_CONNECTIONS=0", "must be at least 1"}, {"MAX_CONNECTIONS=many", "must be a whole number"}, {"LOOKUP_RATE=2.5", "must be a whole number"}, {"COUNTDOWN_RATE=-1", "must be at least 0"},
+		{"MAX_CONNECTIONS=0", "must be at least 1"}, {"MAX_CONNECTIONS=many", "must be a whole number"}, {"LOOKUP_RATE=2.5", "must be a whole number"}, {"LOOKUP_RATE=-1", "must be at least 0"},
 		{"TIERS=minute", ""}, {"GUESSES=5", ""}, {"FOLD=maybe", "bool value must be true"},
 		{"CACHE_BYTES=1", "must be at least 65536"}, {"CACHE_BYTES=-1", "must be a number of bytes"}, {"CACHE_BYTES=1025GiB", "must be at most"},
 		{"REDIS_URL=http://user:" + hidden + "@host", ""}, {"REDIS_URL=" + hidden, ""},
@@ -169,18 +168,19 @@ func TestConfig_Mistake_NamesTheSetting(t *testing.T) {
 		{"OPS_LISTEN=:80 & MAILGATE_LISTEN=:80", "must be another address than MAILGATE_LISTEN"}, {"REDIS_TIMEOUT=11s & " + redis, "must be at most 10s"},
 		{"SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", ""}, {"SMTP_URL=smtps://user:" + hidden + "%zz@host", ""}, {"SMTP_URL=smtps://host,smtp://user:" + hidden + "@", ""},
 		{"FROM=Acme", "the sender must read like"}, {"LOCALE=en\r\nBcc: x", "must be one line"}, {"LOCALE=en\x7f", "must be one line"},
-		{"SMTP_RATE=NaN", "must be"}, {"SMTP_RATE=Inf", "must be at most"}, {"SMTP_RATE=1e-7", "must be 0 for unlimited, or at least 0.000001"}, {"SMTP_RATE=fast", "must be a number"}, {"SMTP_QUEUE=5", "has no effect without MAILGATE_SMTP_RATE"},
+		{"SMTP_RATE=NaN", "must be"}, {"SMTP_RATE=Inf", "must be at most"}, {"SMTP_RATE=1e-7", "must be 0 for unlimited, or at least 0.000001"}, {"SMTP_RATE=fast", "must be a number"},
 		{"CODE_LIFE=0s", "must be at least 1s"}, {"CODE_LIFE=1.0000001s", "must be whole milliseconds"},
 		{"LOG_LEVEL=loud", "must be one of: debug, info, warn, error"}, {"LOG_FORMAT=xml", "must be one of: json, text"},
 		{"URL=localhost", "must be a URL"}, {"URL=https://user:" + hidden + "@host", "must have no user and password"},
 		{"HOOK_SUPABASE=" + hidden, "must be v1,whsec_ and base64"}, {"HOOK_SUPABASE=v1,whsec_" + hidden, "must be v1,whsec_"}, {"HOOK_SUPABASE_FILE=/dev/null", "the file /dev/null is empty"},
 		{"TURNSTILE_SITEKEY=0x4", "has no effect without MAILGATE_TURNSTILE_SECRET"}, {"TURNSTILE_HOSTS=acme.example", "has no effect without MAILGATE_TURNSTILE_SECRET"},
 		{"HOOK_SUPABASE_URL=https://auth.example", "has no effect without MAILGATE_HOOK_SUPABASE"}, {"HOOK_LOGTO_URL=https://app.example", "has no effect without MAILGATE_HOOK_LOGTO"},
+		{"SUBMISSION_DEFER=web", "has no effect without MAILGATE_SUBMISSION_LISTEN"}, {"EVENTS_SECRET=whsec_Y2hhbmdlLW1lIHRvIG9uZSBvZiB5b3VycyE=", "has no effect without MAILGATE_EVENTS_URL"},
 		{"HOOK_SUPABASE_URL= & " + supabase, "must be set with MAILGATE_HOOK_SUPABASE"},
 		{"HOOK_SUPABASE_URL=auth.example & " + supabase, "must be a URL"},
 		{"HOOK_SUPABASE_URL=https://auth.example/a b & " + supabase, "must be the address of Supabase Auth"},
 		{"HOOK_SUPABASE_URL=https://auth.example/auth/v1/verify/ & " + supabase, "must be the address of Supabase Auth"},
-		{"HOOK_LOGTO=Bearer short", "has fewer than 16 characters"}, {"HOOK_LOGTO=Bearer change-me-" + hidden, "is that of an example"},
+		{"HOOK_LOGTO=Bearer short", "has fewer than 16 characters"}, {"HOOK_LOGTO=Bearer change-me-" + hidden + " & " + relay, "has a secret of an example"}, {"REDIS_URL=redis://:change-me-" + hidden + "@h & " + relay, "has a secret of an example"},
 		{"HOOK_LOGTO_URL=https://app.example/?a & MAILGATE_HOOK_LOGTO=" + hidden, "must be a URL without a user"}, {"PUBLIC_URL=https://u:" + hidden + "@host", "must be a URL without a user"},
 		{"API_KEYS=supabase:" + hidden + " & MAILGATE_HOOK_SUPABASE_URL=https://auth.example & " + supabase, "has a key named supabase, which is the name of a hook"},
 		{"CONFIG=/does/not/exist", "cannot read the file"},

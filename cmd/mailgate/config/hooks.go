@@ -7,39 +7,32 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // Hooks makes the hooks that are on.
-func (c *Config) Hooks() (all []hooks.Hook) {
-	for _, hook := range c.Senders() {
-		all = append(all, hook)
-	}
-	for _, hook := range c.Reporters() {
-		all = append(all, hook)
+func (c *Config) Hooks() []hooks.Hook {
+	all, _ := c.hooks()
+	return all
+}
+
+// HooksOf makes those of one kind.
+func HooksOf[H hooks.Hook](c *Config) (all []H) {
+	for _, hook := range c.Hooks() {
+		if one, ok := hook.(H); ok {
+			all = append(all, one)
+		}
 	}
 	return all
 }
 
-// Senders makes the hooks of auth systems that are on.
-func (c *Config) Senders() (all []hooks.Sender) {
+// hooks makes those whose settings are right, and returns the mistakes in the others.
+func (c *Config) hooks() (all []hooks.Hook, wrong []rule) {
 	if len(c.HookSupabase) > 0 {
 		all = append(all, hooks.NewSupabase(c.HookSupabase, c.HookSupabaseURL))
 	}
 	if c.HookLogto != "" {
 		all = append(all, hooks.NewLogto(string(c.HookLogto), c.HookLogtoURL))
 	}
-	return all
-}
-
-// Reporters makes the hooks of email providers that are on.
-func (c *Config) Reporters() []hooks.Reporter {
-	all, _ := c.reporters()
-	return all
-}
-
-// reporters makes those whose settings are right, and returns the mistakes in the others.
-func (c *Config) reporters() (all []hooks.Reporter, wrong []rule) {
 	for _, one := range []struct {
 		name, setting string
 		make          func(string) (hooks.Reporter, error)
@@ -60,32 +53,17 @@ func (c *Config) reporters() (all []hooks.Reporter, wrong []rule) {
 	return all, wrong
 }
 
-// Former returns the secrets that were in use before.
-func (c *Config) Former() (all [][]byte) {
-	for one := range strings.SplitSeq(string(c.FormerSecrets), "|") {
-		if c.FormerSecrets != "" {
-			all = append(all, []byte(strings.TrimSpace(one)))
-		}
-	}
-	return all
-}
-
 // hookRules are those that the settings of the hooks keep together.
 func (c *Config) hookRules() []rule {
-	supabase, logto := len(c.HookSupabase) > 0, c.HookLogto != ""
 	all := []rule{
-		{supabase && c.HookSupabaseURL == "", "hook-supabase-url", "must be set with MAILGATE_HOOK_SUPABASE, to the address of Supabase Auth: https://PROJECT.supabase.co/auth/v1"},
-		{!supabase && c.HookSupabaseURL != "", "hook-supabase-url", "has no effect without MAILGATE_HOOK_SUPABASE; set that too, or leave this out"},
+		{len(c.HookSupabase) > 0 && c.HookSupabaseURL == "", "hook-supabase-url", "must be set with MAILGATE_HOOK_SUPABASE, to the address of Supabase Auth: https://PROJECT.supabase.co/auth/v1"},
 		{strings.ContainsFunc(c.HookSupabaseURL, hooks.NotOfURL) || strings.HasSuffix(strings.TrimSuffix(c.HookSupabaseURL, "/"), "/verify"), "hook-supabase-url",
 			"must be the address of Supabase Auth, such as https://PROJECT.supabase.co/auth/v1: /verify is added, and blanks and quotes are percent-encoded"},
-		{!logto && c.HookLogtoURL != "", "hook-logto-url", "has no effect without MAILGATE_HOOK_LOGTO; set that too, or leave this out"},
 	}
-	reporters, wrong := c.reporters()
+	on, wrong := c.hooks()
 	all = append(all, wrong...)
-	short := slices.ContainsFunc(c.Former(), func(one []byte) bool { return len(one) < secret.MinLength })
-	all = append(all, rule{short, "former-secrets", "has one of fewer than 16 characters; write | between several"})
-	all = append(all, rule{c.HookUnproven && len(reporters)+len(wrong) == 0, "hook-unproven", "has no effect without the hook of a provider; set one, or leave this out"})
-	for _, name := range hooks.Names(c.Hooks()) {
+	all = append(all, rule{c.HookUnproven && len(HooksOf[hooks.Reporter](c))+len(wrong) == 0, "hook-unproven", "has no effect without the hook of a provider; set one, or leave this out"})
+	for _, name := range hooks.Names(on) {
 		all = append(all, rule{slices.Contains(c.APIKeys.Names(), name), "api-keys", "has a key named " + name + ", which is the name of a hook that is on; name the key otherwise"})
 	}
 	return all
@@ -96,7 +74,6 @@ func (c *Config) eventRules() []rule {
 	on := c.EventsURL != ""
 	return []rule{
 		{on && len(c.EventsSecret) == 0, "events-secret", `must be set with MAILGATE_EVENTS_URL; make one: echo "whsec_$(openssl rand -base64 32)"`},
-		{!on && len(c.EventsSecret) > 0, "events-url", "must be set with MAILGATE_EVENTS_SECRET, to where the events are posted"},
 		{on && !private(c.EventsURL), "events-url", "must begin with https:// unless it is on this machine, as events have addresses"},
 		{on && (c.DataDir == Memory || c.RedisURL != "" && !c.hasDataDir()), "events-url", "needs a directory for the journal of events; set MAILGATE_DATA_DIR"},
 	}

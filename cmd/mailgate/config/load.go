@@ -57,7 +57,8 @@ func envName(flag string) string {
 // Options returns kong options for the types of the settings and for their sources other than the
 // command line.
 func Options(environ []string) []kong.Option {
-	return append(decoders(), kong.Bind(Environ(environ)), kong.ValueFormatter(func(v *kong.Value) string {
+	public := published{}
+	return append(decoders(public), kong.Bind(Environ(environ), public), kong.ValueFormatter(func(v *kong.Value) string {
 		if v.Flag == nil || v.Flag.Group == nil && v.Name != "config" {
 			return v.Help
 		}

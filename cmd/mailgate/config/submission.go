@@ -40,49 +40,37 @@ func isLoopback(listen string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-func parseDoors(text string) (all Doors, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		addr, implicit := strings.CutPrefix(strings.TrimSpace(one), "smtps://")
-		if !isListenAddress(addr) {
-			return nil, errors.New("must be host:port, such as 127.0.0.1:2525 or smtps://:465, or several with commas")
-		}
-		all = append(all, Door{addr, implicit})
+func parseDoor(text string) (Door, error) {
+	addr, implicit := strings.CutPrefix(text, "smtps://")
+	if !isListenAddress(addr) {
+		return Door{}, errors.New("must be host:port, such as 127.0.0.1:2525 or smtps://:465, or several with commas")
 	}
-	return all, nil
+	return Door{addr, implicit}, nil
 }
 
-func parseSenders(text string) (all submission.Senders, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		one = strings.TrimSpace(one)
-		whole := one
-		if strings.HasPrefix(one, "@") {
-			whole = "any" + one
-		}
-		parsed, err := address.Parse(whole, address.Identity{})
-		if err != nil {
-			return nil, errors.New("must be addresses and @domains, such as no-reply@acme.example,@news.acme.example: " + err.Error())
-		}
-		all = append(all, strings.ToLower(strings.TrimPrefix(parsed.String(), strings.TrimSuffix(whole, one))))
+func parseSender(text string) (string, error) {
+	whole := text
+	if strings.HasPrefix(text, "@") {
+		whole = "any" + text
 	}
-	return all, nil
+	parsed, err := address.Parse(whole, address.Identity{})
+	if err != nil {
+		return "", errors.New("must be addresses and @domains, such as no-reply@acme.example,@news.acme.example: " + err.Error())
+	}
+	return strings.ToLower(strings.TrimPrefix(parsed.String(), strings.TrimSuffix(whole, text))), nil
 }
 
-func parseNames(text string) (all Names, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		all = append(all, strings.TrimSpace(one))
-	}
-	return all, nil
-}
+func parseName(text string) (string, error) { return text, nil }
 
-func (d Doors) String() string { return join(d, Door.String) }
+func (d Doors) String() string { return join(d, Door.String, ",") }
 func (n Names) String() string { return strings.Join(n, ",") }
 
-func join[T any](all []T, text func(T) string) string {
+func join[T any](all []T, text func(T) string, between string) string {
 	var texts []string
 	for _, one := range all {
 		texts = append(texts, text(one))
 	}
-	return strings.Join(texts, ",")
+	return strings.Join(texts, between)
 }
 
 // SMTPSenders returns who may be the sender of an email that comes by SMTP.
@@ -95,7 +83,7 @@ func (c *Config) SMTPSenders() submission.Senders {
 
 // submissionRules are those that the settings of the SMTP door keep together.
 func (c *Config) submissionRules() []rule {
-	on, certificate := len(c.SubmissionListen) > 0, c.SubmissionTLSCert != ""
+	certificate := c.SubmissionTLSCert != ""
 	public := slices.ContainsFunc(c.SubmissionListen, func(d Door) bool { return !d.Private() })
 	implicit := slices.ContainsFunc(c.SubmissionListen, func(d Door) bool { return d.Implicit })
 	all := []rule{
@@ -103,9 +91,6 @@ func (c *Config) submissionRules() []rule {
 		{public && !certificate, "submission-tls-cert", "must be set to listen beyond this machine"},
 		{implicit && !certificate, "submission-tls-cert", "must be set for smtps://"},
 		{public && c.APIKeys.IsZero(), "api-keys", "must be set to listen on " + c.SubmissionListen.String() + "; without keys, mailgate serves on loopback only"},
-	}
-	for _, name := range []string{"submission-tls-cert", "submission-tls-key", "submission-senders", "submission-defer", "submission-max-bytes", "submission-max-connections"} {
-		all = append(all, rule{!on && c.Given(name), name, "has no effect without MAILGATE_SUBMISSION_LISTEN; set that too, or leave this out"})
 	}
 	for _, name := range c.SubmissionDefer {
 		all = append(all, rule{!slices.Contains(c.APIKeys.Names(), name), "submission-defer", "names a key that is not in api_keys"})

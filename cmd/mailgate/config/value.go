@@ -24,6 +24,7 @@ import (
 	"github.com/mailgate/mailgate/internal/webhook"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/submission"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -32,10 +33,11 @@ type (
 	Keys struct {
 		apikey.Keys
 		first string // the secret of the first
-		trial bool   // one is that of the trial in docker-compose.yml
 	}
-	// Secret is what countdowns, codes and log hashes are derived from.
+	// Secret is one secret.
 	Secret string
+	// Secrets are the one that countdowns, codes and log hashes are derived from, and its earlier values.
+	Secrets []Secret
 	// RedisURL is where Redis is, as package redisx reads it.
 	RedisURL string
 	// Relays are the relays that email goes to, in the order to try them.
@@ -45,11 +47,13 @@ type (
 )
 
 // decoders parse the types of the settings. Their errors do not repeat a secret.
-func decoders() []kong.Option {
+func decoders(public published) []kong.Option {
 	return []kong.Option{
-		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(parseRelays), decode(parseBytes),
-		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
-		decode(parseDoors), decode(parseSenders), decode(parseNames), decode(hooks.ParseSecrets), decode(webhook.ParseSecrets),
+		decodeSecret(public, parseKeys), decodeSecret(public, parseSecret), decodeSecret(public, parseSecrets), decodeSecret(public, parseRedisURL),
+		decodeSecret(public, parseRelays), decodeSecret(public, hooks.ParseSecrets), decodeSecret(public, webhook.ParseSecrets),
+		kong.PostBuild(secretFiles),
+		decode(parseBytes), decode(throttle.ParsePolicy), decode(message.ParseSender),
+		decode(each[[]netip.Prefix](network.Parse)), decode(each[Doors](parseDoor)), decode(each[submission.Senders](parseSender)), decode(each[Names](parseName)),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
 		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),
@@ -57,17 +61,71 @@ func decoders() []kong.Option {
 }
 
 func decode[T any](parse func(string) (T, error)) kong.Option {
-	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-		var text string
-		if ctx.Scan.PopValueInto("value", &text) != nil || text == "" {
-			return errors.New("needs a value")
+	return kong.TypeMapper(reflect.TypeFor[T](), mapper[T]{parse, nil})
+}
+
+// decodeSecret parses a type whose settings can be in files of their own.
+func decodeSecret[T any](public published, parse func(string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), mapper[T]{parse, public})
+}
+
+// A mapper parses the settings of one type.
+type mapper[T any] struct {
+	parse  func(string) (T, error)
+	public published // of a secret
+}
+
+func (m mapper[T]) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if ctx.Scan.PopValueInto("value", &text) != nil || text == "" {
+		return errors.New("needs a value")
+	}
+	if m.public != nil && anyoneCanRead.MatchString(text) {
+		m.public[ctx.Value.Name] = true
+	}
+	value, err := m.parse(text)
+	if err == nil {
+		target.Set(reflect.ValueOf(value))
+	}
+	return err
+}
+
+func (m mapper[T]) secret() bool { return m.public != nil }
+
+// published are the names of settings with a secret that is in an example or in docker-compose.yml.
+type published map[string]bool
+
+var anyoneCanRead = regexp.MustCompile(`(?i)change-me|-not-secret`)
+
+// secretFiles adds to each flag of a secret one for the path of a file with the secret in it.
+func secretFiles(k *kong.Kong) error {
+	for _, flag := range k.Model.Flags {
+		if is, ok := flag.Mapper.(interface{ secret() bool }); ok && is.secret() {
+			path := &kong.Flag{Hidden: true, Value: &kong.Value{
+				Name: flag.Name + "-file", Tag: &kong.Tag{}, Target: reflect.New(reflect.TypeFor[string]()).Elem(),
+				Mapper: kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+					return ctx.Scan.PopValueInto("path", target.Addr().Interface())
+				}),
+			}}
+			path.Value.Flag = path
+			k.Model.Flags = append(k.Model.Flags, path)
 		}
-		value, err := parse(text)
-		if err == nil {
-			target.Set(reflect.ValueOf(value))
+	}
+	return nil
+}
+
+// each parses values with commas between them.
+func each[L ~[]T, T any](parse func(string) (T, error)) func(string) (L, error) {
+	return func(text string) (all L, err error) {
+		for one := range strings.SplitSeq(text, ",") {
+			value, err := parse(strings.TrimSpace(one))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, value)
 		}
-		return err
-	}))
+		return all, nil
+	}
 }
 
 // orElse replaces the error of a parser, which repeats the text.
@@ -88,17 +146,6 @@ func parseBytes(text string) (Bytes, error) {
 	return Bytes(n), err
 }
 
-func parsePrefixes(text string) (all []netip.Prefix, err error) {
-	for one := range strings.SplitSeq(text, ",") {
-		prefix, err := network.Parse(strings.TrimSpace(one))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, prefix)
-	}
-	return all, nil
-}
-
 func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redisx.CheckURL(text) }
 
 // nextRelay is where the next relay begins: a password may hold a comma.
@@ -115,16 +162,12 @@ func parseRelays(text string) (all Relays, err error) {
 	return all, nil
 }
 
-// placeholder is in every secret in published examples.
-const placeholder = "change-me"
-
 // parseKeys refuses keys that can be guessed. Its errors name a key by its position.
 func parseKeys(text string) (keys Keys, err error) {
 	keys.Keys, err = apikey.Parse(text, func(secret string) string {
 		keys.first = cmp.Or(keys.first, secret)
-		keys.trial = keys.trial || Secret(secret).published()
-		if problem := guessable(secret); problem != "" {
-			return "has a secret that " + problem + "; make one: openssl rand -hex 16"
+		if _, err := parseSecret(secret); err != nil {
+			return "has a secret that " + err.Error()
 		}
 		return ""
 	})
@@ -135,20 +178,21 @@ func parseKeys(text string) (keys Keys, err error) {
 }
 
 func parseSecret(text string) (Secret, error) {
-	if problem := guessable(text); problem != "" {
-		return "", fmt.Errorf("%s; make one: openssl rand -hex 16", problem)
+	if len(text) < secret.MinLength {
+		return "", fmt.Errorf("has fewer than %d characters; make one: openssl rand -hex 16", secret.MinLength)
 	}
 	return Secret(text), nil
 }
 
-func guessable(text string) string {
-	switch {
-	case strings.Contains(strings.ToLower(text), placeholder):
-		return "is that of an example"
-	case len(text) < secret.MinLength:
-		return fmt.Sprintf("has fewer than %d characters", secret.MinLength)
+func parseSecrets(text string) (all Secrets, err error) {
+	for one := range strings.SplitSeq(text, "|") {
+		value, err := parseSecret(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, value)
 	}
-	return ""
+	return all, nil
 }
 
 // First returns the secret of the first key, or empty.
@@ -169,6 +213,8 @@ func (s Secret) String() string {
 	}
 	return mask
 }
+
+func (s Secrets) String() string { return join(s, Secret.String, "|") }
 
 // String masks what may be a secret: user and password.
 func (u RedisURL) String() string {
@@ -192,11 +238,7 @@ func (u RedisURL) String() string {
 }
 
 func (r Relays) String() string {
-	var all []string
-	for _, url := range r {
-		all = append(all, url.String())
-	}
-	return strings.Join(all, ",")
+	return join(r, relay.URL.String, ",")
 }
 
 func (b Bytes) String() string { return strings.ReplaceAll(humanize.IBytes(uint64(b)), " ", "") }
