@@ -184,7 +184,7 @@ func TestEvents_BadSettings_NamedAtTheStart(t *testing.T) {
 	memory := "MAILGATE_DATA_DIR=" + t.TempDir()
 	for want, with := range map[string][]string{
 		"MAILGATE_EVENTS_SECRET: must be set with MAILGATE_EVENTS_URL":                     {url, memory},
-		"MAILGATE_EVENTS_SECRET: has no effect without MAILGATE_EVENTS_URL":                     {secretOf, memory},
+		"MAILGATE_EVENTS_SECRET: has no effect without MAILGATE_EVENTS_URL":                {secretOf, memory},
 		"MAILGATE_EVENTS_SECRET: must be whsec_ and base64":                                {url, "MAILGATE_EVENTS_SECRET=whsec_Hush", memory},
 		"MAILGATE_EVENTS_URL: must begin with https:// unless it is on this machine":       {"MAILGATE_EVENTS_URL=http://app.acme.example/", secretOf, memory},
 		"MAILGATE_EVENTS_URL: must be a URL without a user":                                {"MAILGATE_EVENTS_URL=https://a:b@app.acme.example/", secretOf, memory},
