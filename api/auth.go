@@ -35,7 +35,7 @@ func (s *Server) traced(r *request, to access) context.Context {
 		return s.alive
 	}
 	ctx := s.with.Tracer.Begin(s.alive, r.c.Route().Name, r.Began, func(field string) string {
-		if r.Key == "" || r.shown == systems {
+		if r.Key == "" || r.keyOpens == systems {
 			return ""
 		}
 		return string(r.c.Request().Header.Peek(field))
@@ -57,8 +57,8 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	if keys.IsZero() && s.with.Access.APIKeys.IsZero() {
 		return s.checkLocal(&c.Request().Header)
 	}
-	if r.shown == to {
-		r.Key = r.shownName
+	if r.keyOpens == to {
+		r.Key = r.keyName
 		return nil
 	}
 	if r.unknownKey {
@@ -70,9 +70,9 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	switch {
 	case keys.IsZero():
 		p.detail = "No admin keys are set at this node, so its operator routes are disabled."
-	case r.shown == applications:
+	case r.keyOpens == applications:
 		p.detail = "This is an API key. This route needs an admin key."
-	case r.shown == operators:
+	case r.keyOpens == operators:
 		p.detail = "This is an admin key. This route needs an API key."
 	}
 	return p
@@ -94,9 +94,9 @@ func (s *Server) identify(c *fiber.Ctx, r *request) {
 		return
 	}
 	if name, ok := s.with.Access.APIKeys.Find(secret); ok {
-		r.shown, r.shownName = applications, name
+		r.keyOpens, r.keyName = applications, name
 	} else if name, ok := s.with.Access.AdminKeys.Find(secret); ok {
-		r.shown, r.shownName = operators, name
+		r.keyOpens, r.keyName = operators, name
 	} else {
 		r.unknownKey = true
 	}

@@ -94,18 +94,18 @@ type reported struct {
 	report *report.Report
 }
 
-// written is the answer that has been written already.
-type written struct{}
+// alreadyWritten is the answer that has been written already.
+type alreadyWritten struct{}
 
-// done is the answer to what has nothing to say.
-type done struct{}
+// noContent is the answer to what has nothing to say.
+type noContent struct{}
 
 // respond answers with a struct as JSON.
 func respond(c *fiber.Ctx, answer any) error {
 	switch answer := answer.(type) {
-	case written:
+	case alreadyWritten:
 		return nil
-	case done:
+	case noContent:
 		c.Status(fiber.StatusNoContent)
 		return nil
 	case reported:

@@ -31,7 +31,7 @@ func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
 			Now: time.UnixMilli(s.with.Now()), Began: r.Began, Identity: s.with.Identity,
 		}
 		if r.origin = s.prove(hook, r.call); r.origin == nil {
-			r.shown = systems
+			r.keyOpens = systems
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (s *Server) takeHook(hook hooks.Hook) fiber.Handler {
 		switch {
 		case errors.Is(r.origin, hooks.ErrLater):
 			err = repeat(r.origin)
-		case r.shown != systems:
+		case r.keyOpens != systems:
 			err = &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
 		default:
 			r.Key, r.Door = hook.Name(), hook.Name()
@@ -92,7 +92,7 @@ func (s *Server) takeHook(hook hooks.Hook) fiber.Handler {
 func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 	emails, err := s.readCall(r, hook)
 	if err != nil {
-		return s.told(r, err)
+		return s.answerVisitor(r, err)
 	}
 	attempts := make([]*delivery.Attempt, len(emails)) // nil: sent by an earlier try
 	defer func() {
@@ -116,7 +116,7 @@ func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 			err = attempt.Charge(email)
 		}
 		if err != nil {
-			return s.told(r, s.notSent(r, email.Traits, err))
+			return s.answerVisitor(r, s.notSent(r, email.Traits, err))
 		}
 	}
 	for i, email := range emails {
@@ -191,7 +191,7 @@ func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery
 	s.isAbout(r, &email)
 	came := accepted
 	if result, err := attempt.Send(email); err != nil {
-		came = s.told(r, s.notSent(r, email.Traits, err))
+		came = s.answerVisitor(r, s.notSent(r, email.Traits, err))
 	} else {
 		s.noteSent(r, &result)
 	}
@@ -199,9 +199,9 @@ func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery
 	return came
 }
 
-// told notes an error for the log, and says it to a visitor. One whose email may have left is not told of an
+// answerVisitor notes an error for the log, and says it to a visitor. One whose email may have left is not told of an
 // error, since the system would then forget the code in it.
-func (s *Server) told(r *request, err error) idempotency.Answer {
+func (s *Server) answerVisitor(r *request, err error) idempotency.Answer {
 	p := problemOf(err)
 	r.note(p)
 	status, words := p.kind.status, "The email could not be sent. Try again in a minute."

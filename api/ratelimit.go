@@ -15,9 +15,9 @@ import (
 func (s *Server) boundLookups(to access) step {
 	kind := map[access]string{applications: "application ", operators: "operator "}[to]
 	return s.bound("lookups", "this caller's lookups", s.with.RateLimits.Lookups, func(r *request) string {
-		if r.shown == to {
-			r.Key = r.shownName
-			return kind + r.shownName
+		if r.keyOpens == to {
+			r.Key = r.keyName
+			return kind + r.keyName
 		}
 		return visitor(r.From)
 	})

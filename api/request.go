@@ -25,8 +25,8 @@ type request struct {
 	ctx    context.Context // ends with Options.SendDeadline; nil until the request is admitted
 	cancel context.CancelFunc
 
-	shown      access // what the key that came with the request opens
-	shownName  string
+	keyOpens   access // what the key that came with the request opens
+	keyName    string
 	unknownKey bool        // the key that came with it is none
 	hook       hooks.Hook  // that the path is of
 	call       *hooks.Call // of the hook

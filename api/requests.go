@@ -105,7 +105,7 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	case filter.Before != "" && !positions.MatchString(filter.Before):
 		return nil, invalidFields([]fieldProblem{{"before", "invalid", "before must be the before of an answer."}})
 	case r.c.Get(fiber.HeaderAccept) == "text/event-stream" && r.c.Method() == fiber.MethodGet:
-		return written{}, s.followRequests(r.c, audited != "", filter, limit)
+		return alreadyWritten{}, s.followRequests(r.c, audited != "", filter, limit)
 	}
 	log, all := s.kept(r.ctx, audited != "")
 	found := recent.Newest(log.All(0, log.Next(), filter), limit)

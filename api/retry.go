@@ -37,8 +37,8 @@ func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, error) 
 	return attempt, nil
 }
 
-// keep writes an answer that retries under its key get as well, if it is one.
-func (s *Server) keep(r *request, attempt *delivery.Attempt, answer any, err error) (any, error) {
+// answerAttempt writes an answer that retries under its key get as well, if it is one.
+func (s *Server) answerAttempt(r *request, attempt *delivery.Attempt, answer any, err error) (any, error) {
 	if !attempt.Answered() {
 		return answer, err
 	}
@@ -49,7 +49,7 @@ func (s *Server) keep(r *request, attempt *delivery.Attempt, answer any, err err
 		err = s.fail(r.c, err)
 	}
 	attempt.Finish(answerOf(r.c))
-	return written{}, err
+	return alreadyWritten{}, err
 }
 
 // onlyTemplate reports whether a request may have been valid before a reload.

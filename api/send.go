@@ -87,18 +87,18 @@ func text(field *string) string {
 func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
 	attempt, err := s.attempt(r, body)
 	if attempt == nil {
-		return written{}, err
+		return alreadyWritten{}, err
 	}
 	s.solve(r, &body.send.Traits, body.Challenge)
 	traits := body.send.Traits
 	result, err := attempt.Send(body.send)
 	if err != nil {
-		return s.keep(r, attempt, nil, s.notSent(r, traits, err))
+		return s.answerAttempt(r, attempt, nil, s.notSent(r, traits, err))
 	}
 	s.noteSent(r, &result)
 	rep := s.reportSend(r, traits, &result.Decision)
 	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.Mailbox.String(), result.ExpiresIn}
-	return s.keep(r, attempt, reported{answer, rep}, nil)
+	return s.answerAttempt(r, attempt, reported{answer, rep}, nil)
 }
 
 // notSent maps an error of package delivery to its answer.

@@ -27,7 +27,7 @@ func (s *Server) share(c *fiber.Ctx) error {
 	r := requestOf(c)
 	s.identify(c, r)
 	s.identifyHook(c, r)
-	if r.shown == open && !s.takeKeyless(r) {
+	if r.keyOpens == open && !s.takeKeyless(r) {
 		r.Route, r.Unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
 		return tooManyWithoutKey()

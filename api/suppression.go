@@ -92,5 +92,5 @@ func (s *Server) changeSuppression(r *request, what *ledger.What, change func() 
 	if err != nil {
 		return nil, explain(err, "The suppression list may be unchanged. Repeat the request when the storage is available again.")
 	}
-	return done{}, nil
+	return noContent{}, nil
 }

@@ -84,19 +84,19 @@ func (d *disk) do(j job, writes *[]*write) (awaited bool) {
 // write makes all changes in one transaction. A damaged page fails only those that touch it.
 func (d *disk) write(all []*write) error {
 	err := d.db.write(all)
-	alone := err != nil && len(all) > 1 && !errors.Is(err, ErrFull)
+	eachAgain := err != nil && len(all) > 1 && !errors.Is(err, ErrFull)
 	for _, w := range all {
 		w.err = err
-		if alone {
+		if eachAgain {
 			w.err = d.db.write([]*write{w})
 		}
-		d.settle(w)
+		d.finish(w)
 	}
 	return err
 }
 
-// settle ends a write.
-func (d *disk) settle(w *write) {
+// finish ends a write.
+func (d *disk) finish(w *write) {
 	if w.err == nil && w.value != nil {
 		d.remember(w.key, w.record, w.generation)
 	}

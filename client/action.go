@@ -33,7 +33,7 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (allowed bool
 // Release refunds a take by its ID, and reports whether there was one. Like Verify it is
 // repeated only if mailgate certainly did nothing: a limit that only counts would refund twice.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (released bool, err error) {
-	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}, once: true}, func(a *answer) bool { return a.Released != nil })
+	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}, countsAgain: true}, func(a *answer) bool { return a.Released != nil })
 	return a.Released != nil && *a.Released, err
 }
 

@@ -54,13 +54,13 @@ var visible = regexp.MustCompile(`^[!-~]*$`).MatchString // ASCII
 
 // request is one request, as often as it is made.
 type request struct {
-	op    string // for errors
-	path  string
-	body  any    // sent as JSON
-	key   string // the Idempotency-Key; empty for none
-	reads bool   // it changes nothing
-	once  bool   // doing it twice may count, or refund, twice
-	mail  bool   // a 503 of mailgate means that no email was sent
+	op          string // for errors
+	path        string
+	body        any    // sent as JSON
+	key         string // the Idempotency-Key; empty for none
+	reads       bool   // it changes nothing
+	countsAgain bool   // doing it twice may count, or refund, twice
+	mail        bool   // a 503 of mailgate means that no email was sent
 }
 
 // do makes a request until there is an answer that ends it, and returns a 200's if it is

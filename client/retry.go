@@ -11,7 +11,7 @@ import (
 // retry reports whether a request that ended so may be repeated, and the Retry-After.
 func (r request) retry(err error) (retryAfter time.Duration, retry bool) {
 	if network, ok := errors.AsType[*NetworkError](err); ok {
-		return 0, !r.once || !network.sent
+		return 0, !r.countsAgain || !network.sent
 	}
 	p, ok := errors.AsType[*APIError](err)
 	if !ok {
@@ -22,9 +22,9 @@ func (r request) retry(err error) (retryAfter time.Duration, retry bool) {
 		return p.RetryAfter, p.Kind == KeyInFlight
 	case http.StatusServiceUnavailable:
 		// Mailgate's own 503 did nothing, unless its storage failed; a proxy's may hide anything.
-		return p.RetryAfter, !r.once || p.Kind != "" && p.Kind != StoreUnavailable
+		return p.RetryAfter, !r.countsAgain || p.Kind != "" && p.Kind != StoreUnavailable
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		return p.RetryAfter, !r.once && p.Kind == ""
+		return p.RetryAfter, !r.countsAgain && p.Kind == ""
 	}
 	return 0, false
 }

@@ -64,7 +64,7 @@ type Guess struct {
 // and it is used up. Otherwise the error is an [APIError] of kind [CodeIncorrect] or [CodeExpired],
 // or a [LimitError] after too many guesses.
 func (c *Client) Verify(ctx context.Context, g Guess) error {
-	r := request{op: "verify", path: "/verify-code", body: g, once: true}
+	r := request{op: "verify", path: "/verify-code", body: g, countsAgain: true}
 	_, err := c.do(ctx, r, func(a *answer) bool { return a.Verified })
 	return err
 }

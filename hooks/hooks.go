@@ -91,7 +91,7 @@ func Names[H Hook](all []H) (names []string) {
 func authorized(want string) func(*Call) error {
 	wanted := sha256.Sum256([]byte(want))
 	return func(c *Call) error {
-		shown := sha256.Sum256([]byte(c.Header("Authorization")))
-		return genuineIf(hmac.Equal(shown[:], wanted[:]))
+		given := sha256.Sum256([]byte(c.Header("Authorization")))
+		return genuineIf(hmac.Equal(given[:], wanted[:]))
 	}
 }

@@ -38,8 +38,8 @@ func NewMailgun(setting string) (Reporter, error) {
 		c.parsed = &call
 		mac := hmac.New(sha256.New, []byte(setting))
 		mac.Write([]byte(call.Signature.Timestamp + call.Signature.Token)) // into a hash, which does not fail
-		shown, _ := hex.DecodeString(call.Signature.Signature)
-		return genuineIf(hmac.Equal(shown, mac.Sum(nil)) && fresh(call.Signature.Timestamp, c.Now))
+		signature, _ := hex.DecodeString(call.Signature.Signature)
+		return genuineIf(hmac.Equal(signature, mac.Sum(nil)) && fresh(call.Signature.Timestamp, c.Now))
 	}
 	read := func(c *Call) []bounce.Event {
 		call := c.parsed.(*mailgunCall)

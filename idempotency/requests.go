@@ -18,7 +18,7 @@ import (
 type Requests struct {
 	store keyed.Store
 	lease int64
-	keep  int64 // how long an answer is kept, in milliseconds
+	life  int64 // how long an answer is kept, in milliseconds
 }
 
 // New returns the Requests of a store, which keep answers for 24 hours. An attempt may take as long as the
@@ -28,7 +28,7 @@ func New(store keyed.Store, lease int64) *Requests {
 }
 
 // Keeping returns Requests of the same store that keep answers for so many milliseconds.
-func (q *Requests) Keeping(keep int64) *Requests { return &Requests{q.store, q.lease, keep} }
+func (q *Requests) Keeping(life int64) *Requests { return &Requests{q.store, q.lease, life} }
 
 // Outcome is the answer to Begin.
 type Outcome struct {
@@ -111,7 +111,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
-		next, o = r.begin(lease, over, now, now+q.lease, now+q.keep)
+		next, o = r.begin(lease, over, now, now+q.lease, now+q.life)
 		answer = next.answer
 		return next
 	})
@@ -130,7 +130,7 @@ func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over to
 func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err error) {
 	const doing = "marking a request as sent"
 	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
-		next, ok = r.handOver(lease, now, now+q.keep)
+		next, ok = r.handOver(lease, now, now+q.life)
 		return next
 	})
 	if err == nil && alone && !lease.alone {
@@ -144,7 +144,7 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
 	text := answer.encode()
 	_, err = q.update(ctx, "finishing a request", lease.name, func(r record, now int64) (next record) {
-		next, kept = r.finish(lease, text, now, now+q.keep)
+		next, kept = r.finish(lease, text, now, now+q.life)
 		return next
 	})
 	return kept && err == nil, err

@@ -42,7 +42,7 @@ type List struct {
 	readAt   atomic.Int64          // the same, by o.Now
 	failed   bool                  // the last time
 	opening  bool                  // the index has what the copy has, and nothing else
-	alone    bool                  // the copy has entries that were written without Redis
+	unshared bool                  // the copy has entries that were written without Redis
 	brought  int64                 // of them that Redis lacked
 	seed     maphash.Seed
 	changing [64]chan struct{} // full while an entry with such a hash changes on one machine
@@ -104,7 +104,7 @@ func (l *List) readTable(ctx context.Context) error {
 		var e Entry
 		if e, damaged = parse(field, string(value)); damaged == nil {
 			into.apply(e, now, 0)
-			l.alone = l.alone || value[0] == alone
+			l.unshared = l.unshared || value[0] == unshared
 		}
 		return damaged == nil
 	})
@@ -261,7 +261,7 @@ func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bo
 	go func() {
 		defer close(done)
 		defer func() { <-changing }()
-		did, failed = l.keep(context.WithoutCancel(ctx), event, e)
+		did, failed = l.commit(context.WithoutCancel(ctx), event, e)
 	}()
 	select {
 	case <-done:
@@ -271,8 +271,8 @@ func (l *List) changeHere(ctx context.Context, event Event, e Entry) (changed bo
 	}
 }
 
-// keep changes the table, and the index once that is durable.
-func (l *List) keep(ctx context.Context, event Event, e Entry) (changed bool, err error) {
+// commit changes the table, and the index once that is durable.
+func (l *List) commit(ctx context.Context, event Event, e Entry) (changed bool, err error) {
 	// note returns whether the event was known, once that is durable.
 	note := func(ctx context.Context, value []byte) (known bool, err error) {
 		if event.Name == "" {
@@ -294,7 +294,7 @@ func (l *List) keep(ctx context.Context, event Event, e Entry) (changed bool, er
 		if e.Until == ended {
 			return nil, 0
 		}
-		return append([]byte{alone}, e.value()...), e.end()
+		return append([]byte{unshared}, e.value()...), e.end()
 	})
 	if err == nil {
 		_, err = note(batched, []byte{1})

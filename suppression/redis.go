@@ -58,7 +58,7 @@ func (l *List) write(ctx context.Context, withoutRedis bool, event Event, entrie
 
 // bring adds to Redis what was written without it. Once Redis has them, these entries are in the copy like all others.
 func (l *List) bring(ctx context.Context) error {
-	for next := ""; l.alone; {
+	for next := ""; l.unshared; {
 		var entries []Entry
 		from := next
 		next = ""
@@ -67,7 +67,7 @@ func (l *List) bring(ctx context.Context) error {
 				next = field
 				return false
 			}
-			if e, damaged := parse(field, string(value)); damaged == nil && value[0] == alone {
+			if e, damaged := parse(field, string(value)); damaged == nil && value[0] == unshared {
 				entries = append(entries, e)
 			}
 			return true
@@ -83,7 +83,7 @@ func (l *List) bring(ctx context.Context) error {
 			return fmt.Errorf("bringing this node's own entries to Redis: %w", err)
 		}
 		l.brought += written
-		if l.alone = next != ""; !l.alone {
+		if l.unshared = next != ""; !l.unshared {
 			l.o.Log.Info("the suppression list that this node kept without Redis is in Redis now", "added", l.brought)
 		}
 	}

@@ -81,8 +81,8 @@ func (e *Entry) value() []byte {
 	return []byte(strconv.FormatInt(e.Until, 10) + " " + strconv.FormatInt(e.Since, 10) + " " + e.Source)
 }
 
-// alone begins the value of an entry that was written without Redis. ParseInt takes it for a sign.
-const alone = '+'
+// unshared begins the value of an entry that was written without Redis. ParseInt takes it for a sign.
+const unshared = '+'
 
 var errEntry = errors.New("an entry of the suppression list cannot be read")
 

@@ -26,7 +26,7 @@ func (b backupCommand) Run(c *config.Config, to streams) error {
 	if err != nil {
 		return diskError(c, err)
 	}
-	fmt.Fprintf(to.out, "%d records are in %s; the newest was written at %s\n", summary.Records, b.File, written(summary))
+	fmt.Fprintf(to.out, "%d records are in %s; the newest was written at %s\n", summary.Records, b.File, newest(summary))
 	return nil
 }
 
@@ -47,11 +47,11 @@ func (r restoreCommand) Run(c *config.Config, to streams) error {
 	if err != nil {
 		return diskError(c, err)
 	}
-	fmt.Fprintf(to.out, "%d records are restored to %s; sends after %s are forgotten\n", summary.Records, options.Dir, written(summary))
+	fmt.Fprintf(to.out, "%d records are restored to %s; sends after %s are forgotten\n", summary.Records, options.Dir, newest(summary))
 	return nil
 }
 
-func written(s cache.Summary) string { return time.UnixMilli(s.Newest).UTC().Format(time.RFC3339) }
+func newest(s cache.Summary) string { return time.UnixMilli(s.Newest).UTC().Format(time.RFC3339) }
 
 // diskOptions returns the data directory of the settings.
 func diskOptions(c *config.Config) (cache.Options, error) {

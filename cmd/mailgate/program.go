@@ -195,7 +195,7 @@ func (p *program) newDelivery(guesses *throttle.Limiter, links *notme.Links) (*d
 	if err != nil {
 		return nil, err
 	}
-	passes, err := p.store.limiter("passes", once(onceADay))
+	passes, err := p.store.limiter("passes", policyOf(onceADay))
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,8 @@ const (
 	onceValid = "token=1/20m"
 )
 
-// once is the policy of a text that is valid.
-func once(text string) throttle.Policy {
+// policyOf is the policy of a text that is valid.
+func policyOf(text string) throttle.Policy {
 	p, _ := throttle.ParsePolicy(text)
 	return p
 }

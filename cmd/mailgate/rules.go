@@ -68,7 +68,7 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only,
 			Cases: r.Cases, Budget: budget})
 	}
-	tokens, err := s.limiter("challenge-tokens", once(onceValid))
+	tokens, err := s.limiter("challenge-tokens", policyOf(onceValid))
 	if err != nil {
 		return nil, err
 	}

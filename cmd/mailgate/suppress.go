@@ -172,8 +172,8 @@ func (s suppressCommand) readFile() (all []string, leftOut int, err error) {
 // formula begins a cell that a spreadsheet runs.
 const formula = "=+-@\t\r'"
 
-// inert puts a quotation mark before what a spreadsheet would run, and active removes it.
-func inert(cell string) string {
+// csvSafe puts a quotation mark before what a spreadsheet would run, and active removes it.
+func csvSafe(cell string) string {
 	if cell != "" && strings.ContainsRune(formula, rune(cell[0])) {
 		return "'" + cell
 	}
@@ -245,7 +245,7 @@ func (s suppressionsCommand) writer(out io.Writer) (write func(listed) error, fl
 		file := csv.NewWriter(out)
 		_ = file.Write(head) // Error has what fails
 		return func(e listed) error {
-				e.Email, e.Source = inert(e.Email), inert(e.Source)
+				e.Email, e.Source = csvSafe(e.Email), csvSafe(e.Source)
 				return file.Write(cells(e))
 			}, func() error {
 				file.Flush()

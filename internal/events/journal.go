@@ -92,8 +92,8 @@ func (j *journal) read(p place) (id string, body []byte, err error) {
 	return id, body, err
 }
 
-// done removes an event, within a second.
-func (j *journal) done(p place) error {
+// remove removes an event, within a second.
+func (j *journal) remove(p place) error {
 	j.size -= p.size
 	later, _ := cache.Batch(context.Background())
 	return j.table.Update(later, p.key, func([]byte, int64) ([]byte, int64) { return nil, 0 })

@@ -84,9 +84,9 @@ func (s *sender) run(life context.Context) {
 		wake := s.begin(life)
 		select {
 		case n := <-s.events.notes:
-			s.keep(n)
+			s.record(n)
 		case r := <-s.results:
-			s.settle(r)
+			s.posted(r)
 		case <-wake:
 		case <-life.Done():
 			s.finish()
@@ -104,18 +104,18 @@ func (s *sender) begin(life context.Context) <-chan time.Time {
 		}
 		m := heap.Pop(&s.due).(*mailbox)
 		if m.events[0].noted < now-lifetime.Milliseconds() {
-			s.done(m, droppedLate)
+			s.endFirst(m, droppedLate)
 			continue
 		}
 		id, body, err := s.journal.read(m.events[0].at)
 		if errors.Is(err, errLine) || errors.Is(err, cache.ErrCorrupt) {
 			s.warn("an event is lost, as the journal cannot be read", err)
-			s.done(m, droppedDisk)
+			s.endFirst(m, droppedDisk)
 			continue
 		}
 		s.posting++
 		if err != nil { // such as a directory that was moved
-			s.settle(result{m, err})
+			s.posted(result{m, err})
 			continue
 		}
 		go func() { s.results <- result{m, s.post(life, id, body, now)} }()
@@ -151,16 +151,16 @@ func (s *sender) post(ctx context.Context, id string, body []byte, now int64) er
 	return nil
 }
 
-// settle notes what came of a post. A mailbox whose event failed waits on its own; when all fail, so do all, and
+// posted notes what came of a post. A mailbox whose event failed waits on its own; when all fail, so do all, and
 // then one post at a time is tried.
-func (s *sender) settle(r result) {
+func (s *sender) posted(r result) {
 	s.posting--
 	if r.err == nil {
 		if s.warned {
 			s.with.Log.Info("the receiver takes events again")
 		}
 		s.failures, s.resume, s.warned = 0, 0, false
-		s.done(r.of, delivered)
+		s.endFirst(r.of, delivered)
 		return
 	}
 	s.events.counts.WithLabelValues(failed).Inc()
@@ -191,8 +191,8 @@ func (s *sender) warn(what string, err error) {
 	s.warned = true
 }
 
-// keep writes an event to the journal, and those that were noted meanwhile.
-func (s *sender) keep(n note) {
+// record writes an event to the journal, and those that were noted meanwhile.
+func (s *sender) record(n note) {
 	ctx, wait := cache.Batch(context.Background())
 	var added []event
 	for {
@@ -244,11 +244,11 @@ func (s *sender) queue(e event) {
 	m.events = append(m.events, e)
 }
 
-// done ends the first event of a mailbox, and has the next one posted.
-func (s *sender) done(m *mailbox, result string) {
+// endFirst ends the first event of a mailbox, and has the next one posted.
+func (s *sender) endFirst(m *mailbox, result string) {
 	s.events.counts.WithLabelValues(result).Inc()
 	s.waiting.Dec()
-	if err := s.journal.done(m.events[0].at); err != nil {
+	if err := s.journal.remove(m.events[0].at); err != nil {
 		s.warn("the journal of events cannot be written: some will be posted again", err)
 	}
 	if m.events, m.tries = m.events[1:], 0; len(m.events) == 0 {
@@ -263,13 +263,13 @@ func (s *sender) done(m *mailbox, result string) {
 func (s *sender) finish() {
 	for s.posting > 0 {
 		if r := <-s.results; r.err == nil {
-			s.settle(r)
+			s.posted(r)
 		} else {
 			s.posting--
 		}
 	}
 	for len(s.events.notes) > 0 {
-		s.keep(<-s.events.notes)
+		s.record(<-s.events.notes)
 	}
 	s.client.CloseIdleConnections()
 	s.events.err = s.journal.store.Close()

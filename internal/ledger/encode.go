@@ -16,8 +16,8 @@ import (
 // encoding is an outcome as the members of an object, each with a comma before it. Their order says who may see them:
 // first the log alone, then the log and the operator's service, then the service alone, and last operators alone.
 type encoding struct {
-	text                  wire.Object
-	shared, told, private int // where the parts behind the first begin
+	text                     wire.Object
+	shared, service, private int // where the parts behind the first begin
 
 	whole []byte // of a line
 }
@@ -66,7 +66,7 @@ func (e *encoding) encode(o *Outcome) {
 	}
 	o.Report.AppendLog(&e.text)
 
-	e.told = len(e.text)
+	e.service = len(e.text)
 	e.add("purpose", o.Purpose)
 	e.add("reason", o.Reason)
 	e.add("source", o.Source)
@@ -110,7 +110,7 @@ func (e *encoding) line(o *Outcome) []byte {
 	line.Now(slog.TimeKey)
 	line.String(slog.LevelKey, o.Level.String())
 	line.String(slog.MessageKey, message[o.Door == SMTP])
-	line = append(line, e.text[1:e.told]...)
+	line = append(line, e.text[1:e.service]...)
 	if broken, ok := errors.AsType[recovered.Error](o.Cause); ok {
 		line.String("stack", cmp.Or(broken.Stack, "unknown"))
 	}

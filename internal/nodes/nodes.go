@@ -56,14 +56,14 @@ type Options struct {
 type Nodes struct {
 	o      Options
 	untold prometheus.Counter
-	told   int64 // when Tell did
+	toldAt int64 // when Tell did
 
 	Requests, Audits Shared
 }
 
 // New returns the node of a name.
 func New(o Options) *Nodes {
-	n := &Nodes{o: o, told: o.Now(), untold: promauto.With(o.Metrics).NewCounter(prometheus.CounterOpts{
+	n := &Nodes{o: o, toldAt: o.Now(), untold: promauto.With(o.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "mailgate_requests_untold_total", Help: "Requests that only this node shows: they were too many, or Redis was away."})}
 	n.Requests.init(n, ":requests:", o.Own)
 	n.Audits.init(n, ":audits:", o.Audited)
@@ -115,8 +115,8 @@ func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
 		return throttle.Unavailable(doing, err)
 	}
 	share := 1 / float64(max(1, all.Val()))
-	most := int(max(1000, now-n.told) * perSecond / 1000)
-	n.told = now
+	most := int(max(1000, now-n.toldAt) * perSecond / 1000)
+	n.toldAt = now
 	untold, err := n.Requests.tell(ctx, share*(1-audits), most)
 	lost, failed := n.Audits.tell(ctx, share*audits, most)
 	n.untold.Add(float64(untold + lost))

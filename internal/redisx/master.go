@@ -80,7 +80,7 @@ func (m *master) together(ctx context.Context, r run) error {
 	if err != nil {
 		return err
 	}
-	own := once{redis.NewCmd(ctx, r.Args()...)} // the library may write to it after ctx has ended
+	own := unrepeated{redis.NewCmd(ctx, r.Args()...)} // the library may write to it after ctx has ended
 	if err := pipeline.Submit(ctx, own).WaitContext(ctx); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (m *master) confirmed(ctx context.Context, r run, before ...redis.Cmder) er
 	conn := m.client.Conn()
 	defer conn.Close()
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		return p.BatchProcess(ctx, slices.Concat(before, []redis.Cmder{once{r.Cmd}})...)
+		return p.BatchProcess(ctx, slices.Concat(before, []redis.Cmder{unrepeated{r.Cmd}})...)
 	})
 	if err != nil || !r.script.wrote(r.Val()) {
 		return err

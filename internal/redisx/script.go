@@ -46,22 +46,22 @@ func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key stri
 func (s *Script) send(ctx context.Context, client redis.UniversalClient, name, program, key string, args []any) (any, error) {
 	words := append(make([]any, 0, 4+len(args)), name, program, 1, key)
 	words = append(words, args...)
-	r := run{once{redis.NewCmd(ctx, words...)}, s}
+	r := run{unrepeated{redis.NewCmd(ctx, words...)}, s}
 	if err := client.Process(ctx, r); err != nil {
 		return nil, err
 	}
 	return r.Val(), nil
 }
 
-// once is a command that the library does not repeat after a lost answer. It follows MOVED and
+// unrepeated is a command that the library does not repeat after a lost answer. It follows MOVED and
 // ASK all the same.
-type once struct{ *redis.Cmd }
+type unrepeated struct{ *redis.Cmd }
 
 // NoRetry tells the library.
-func (once) NoRetry() bool { return true }
+func (unrepeated) NoRetry() bool { return true }
 
 // run is one run of a script, which the hook of its master recognizes.
 type run struct {
-	once
+	unrepeated
 	script *Script
 }

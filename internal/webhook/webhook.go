@@ -25,10 +25,10 @@ const clockSkew = 5 * time.Minute
 func Genuine(secrets [][]byte, id, at, signatures string, body []byte, now time.Time) bool {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	inTime := err == nil && now.Sub(time.Unix(seconds, 0)).Abs() <= clockSkew
-	found, shown := false, strings.SplitN(signatures, " ", maxSignatures)
+	found, given := false, strings.SplitN(signatures, " ", maxSignatures)
 	for _, secret := range secrets {
 		want := Sign(secret, id, at, body)
-		for _, one := range shown {
+		for _, one := range given {
 			found = hmac.Equal([]byte(strings.TrimSuffix(one, ",")), []byte(want)) || found // Supabase puts a comma between them
 		}
 	}

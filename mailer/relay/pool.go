@@ -123,8 +123,8 @@ func (p *pool) serve() {
 // release returns the slot of take, or the connection that was dialed in it.
 // A sound one is kept; with nil, or one that is broken, only the slot is free again.
 func (p *pool) release(c *conn, domain string) {
-	keep := c != nil && c.state != broken && (c.most == 0 || c.mails < c.most)
-	if c != nil && !keep {
+	reusable := c != nil && c.state != broken && (c.most == 0 || c.mails < c.most)
+	if c != nil && !reusable {
 		c.quit() // before a relay is asked for another, and without the lock: it may not read this
 	}
 	p.mu.Lock()
@@ -133,7 +133,7 @@ func (p *pool) release(c *conn, domain string) {
 		delete(p.inUse, domain)
 	}
 	switch {
-	case !keep:
+	case !reusable:
 		p.open--
 	case c.kept:
 		c.idle.Reset(p.options.limits.Idle)

@@ -49,8 +49,8 @@ type transaction struct {
 	pass  breaker.Pass
 	began time.Time
 
-	last    *Error // the answer, if no other relay takes the email
-	trouble bool   // a relay was asked and failed otherwise than at the recipient
+	last        *Error // the answer, if no other relay takes the email
+	relayFailed bool   // a relay was asked and failed otherwise than at the recipient
 }
 
 // Begin finds a relay that is ready for the text of an email. It tries the relays in order. With
@@ -137,7 +137,7 @@ func (tx *transaction) ask(until time.Time) *Error {
 	}
 	failure = tx.open()
 	if failure != nil {
-		tx.settle(failure)
+		tx.endTry(failure)
 	}
 	return failure
 }
@@ -159,9 +159,9 @@ func (tx *transaction) open() (failure *Error) {
 	return tx.conn.begin(tx.Envelope)
 }
 
-// settle ends a try. The circuit is updated first: the next in the queue must find it as this
+// endTry ends a try. The circuit is updated first: the next in the queue must find it as this
 // try leaves it.
-func (tx *transaction) settle(failure *Error) {
+func (tx *transaction) endTry(failure *Error) {
 	r := tx.relay
 	if failure != nil && failure.overLimit() && r.pool.limitReached() {
 		failure.Err = errOverLimit
@@ -194,13 +194,13 @@ func (tx *transaction) note(failure *Error) {
 	}
 	tx.relay.tried(string(failure.Outcome), tx.began)
 	if failure.Outcome != Busy {
-		tx.trouble = tx.trouble || failure.Outcome == Unavailable
+		tx.relayFailed = tx.relayFailed || failure.Outcome == Unavailable
 		tx.relay.report(tx.To[0], failure)
 	}
 }
 
 func (tx *transaction) answer() *Error {
-	if tx.last.Outcome == Deferred && tx.trouble {
+	if tx.last.Outcome == Deferred && tx.relayFailed {
 		tx.last.Outcome = Unavailable
 	}
 	return tx.last
@@ -215,7 +215,7 @@ func (tx *transaction) Commit(text []byte) (Receipt, error) {
 	defer tx.end()
 	for {
 		reply, failure := tx.conn.send(text)
-		tx.settle(failure)
+		tx.endTry(failure)
 		if failure == nil {
 			tx.relay.tried("sent", tx.began)
 			return Receipt{Relay: tx.relay.name, Reply: *reply}, nil
@@ -236,6 +236,6 @@ func (tx *transaction) Abort() {
 		return
 	}
 	tx.conn.state = broken
-	tx.settle(nil)
+	tx.endTry(nil)
 	tx.end()
 }

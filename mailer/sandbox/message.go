@@ -84,11 +84,11 @@ func (m *Message) readPart(header func(string) string, body io.Reader, budget *i
 	}
 	content := decodeBody(header("Content-Transfer-Encoding"), body)
 	disposition, named, _ := mime.ParseMediaType(header("Content-Disposition"))
-	shown := disposition != "attachment"
+	inline := disposition != "attachment"
 	switch {
-	case shown && kind == "text/plain" && m.Text == "":
+	case inline && kind == "text/plain" && m.Text == "":
 		m.Text = lines(content)
-	case shown && kind == "text/html" && m.HTML == "":
+	case inline && kind == "text/html" && m.HTML == "":
 		m.HTML = lines(content)
 	default:
 		m.Files = append(m.Files, File{decodeHeader(cmp.Or(named["filename"], params["name"])), kind, content})

@@ -111,7 +111,7 @@ func (h *remembering) Do(ctx context.Context, key string, op throttle.Op) (throt
 	}
 	// A state that admits, but was not changed, may be refused by another limit.
 	if known && !r.Done || !op.By.Peek(next.state, r.Now).Allowed {
-		p.keep(at, next, forgot, h.most)
+		p.remember(at, next, forgot, h.most)
 	} else if known {
 		p.forget(at)
 	}
@@ -174,9 +174,9 @@ func (p *part) forget(at place) {
 	p.forgot++
 }
 
-// keep keeps a state for a second. If this second's are too many, or a key was forgotten meanwhile, it keeps none:
+// remember keeps a state for a second. If this second's are too many, or a key was forgotten meanwhile, it keeps none:
 // the state of before is older than this node's last step.
-func (p *part) keep(at place, next *refused, forgot uint64, most int64) {
+func (p *part) remember(at place, next *refused, forgot uint64, most int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := int64(len(at.key)+len(next.state)) + overhead

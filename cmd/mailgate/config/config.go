@@ -99,7 +99,7 @@ type Config struct {
 
 	given   settings
 	unknown []string
-	trial   bool // of dev, which has flags alone
+	dev     bool // the command is dev, which has flags alone
 }
 
 // Given reports whether the setting of this name has another source than its default.

@@ -33,11 +33,11 @@ func (e *Error) Error() string {
 // Environ is the environment that the settings are read from, NAME=value each.
 type Environ []string
 
-// trial is the command that reads no settings file, and of the environment only MAILGATE_RULES.
-const trial = "dev"
+// dev is the command that reads no settings file, and of the environment only MAILGATE_RULES.
+const dev = "dev"
 
-// trialDefaults returns the defaults of a trial run, with keys made for this run.
-func trialDefaults() settings {
+// devDefaults returns the defaults of dev, with keys made for this run.
+func devDefaults() settings {
 	return settings{
 		"data-dir":   {text: Memory},
 		"api-keys":   {text: "signup:" + rand.Text()},
@@ -85,8 +85,8 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	flags := fromCommandLine(ctx)
 	variables := c.fromEnvironment(ctx, environ, names)
 	file, err := fromFile(names, flags["config"], variables["config"])
-	if ctx.Selected() != nil && ctx.Selected().Name == trial {
-		file, err, c.unknown, c.trial = trialDefaults(), nil, nil, true
+	if ctx.Selected() != nil && ctx.Selected().Name == dev {
+		file, err, c.unknown, c.dev = devDefaults(), nil, nil, true
 		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *Config) Complain(name, problem string) error {
 	if where := c.Where(name); where != "" {
 		return &Error{where, problem}
 	}
-	if c.trial { // which has flags alone
+	if c.dev { // which has flags alone
 		problem = variable.ReplaceAllStringFunc(problem, func(name string) string {
 			return "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, prefix), "_", "-"))
 		})
