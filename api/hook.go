@@ -113,7 +113,7 @@ func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 			continue
 		}
 		if attempts[i] = attempt; err == nil {
-			err = attempt.Charge(email)
+			_, err = attempt.Charge(email)
 		}
 		if err != nil {
 			return s.answerVisitor(r, s.notSent(r, email.Traits, err))

@@ -9,8 +9,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/trace"
-	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -18,85 +16,79 @@ import (
 
 // charge is what the rules are charged for one recipient of an email, until its outcome is known.
 type charge struct {
-	to       address.Address
-	rules    *rules.Set
-	traits   rules.Send
+	Send
 	id       throttle.ID
 	decision rules.Decision
-	owed     []rules.Charge    // to be refunded if the email does not leave
-	ready    time.Time         // when its position in a queue comes
-	code     string            // issued for it
-	purpose  string            // of the code
-	noted    bool              // there may be a note of what a right code returns
-	alone    bool              // without what other nodes have on record
-	claim    *claim            // of the request; nil: none
-	composer *message.Composer // of the email; nil for one that may be of any kind
-	template string
-	passed   bool // did so, or may have
-	final    bool // stays, as the email left or may have
+	owed     []rules.Charge // to be refunded if the email does not leave
+	ready    time.Time      // when its position in a queue comes
+	code     string         // issued for it
+	noted    bool           // there may be a note of what a right code returns
+	claim    *claim         // nil: none
+	passed   bool           // a critical email to an address that bounced did so, or may have
+	final    bool           // stays, as the email left or may have
 }
 
 // critical reports whether the email reaches an address that bounced, once a day.
-func (c *charge) critical() bool { return c.composer == nil || c.composer.Critical(c.template) }
+func (c *charge) critical() bool { return c.Composer == nil || c.Composer.Critical(c.Mail.Template) }
 
 // owes reports whether something may be charged.
 func (c *charge) owes() bool { return len(c.owed) > 0 || c.passed }
 
 // take asks the rules and charges them, unless the recipient is suppressed. With an error, what is owed may
 // be charged all the same.
-func (s *Service) take(ctx context.Context, c *charge) *Error {
-	if err := s.checkSuppressed(ctx, c); err != nil {
-		return err
+func (a *Attempt) take(c *charge) (err error) {
+	s := a.service
+	if a.previous != (throttle.ID{}) {
+		if c.owed, err = c.Rules.Release(a.ctx, c.Rules.ExactCharges(c.Traits, a.previous)); err != nil {
+			return err
+		}
+		if c.critical() {
+			if err := s.takeBack(a.ctx, c.Mail.To, a.previous); err != nil {
+				return err
+			}
+		}
 	}
-	began := time.Now()
-	ctx, span := trace.Start(ctx, "decision")
-	d, err := c.ask(ctx)
-	span.Set("rule", d.Rule)
-	span.Set("limit", d.Verdict.Limit)
-	span.End(decided(&d, err))
-	s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
-	if c.alone {
-		d.Degraded, d.Verdict.Degraded = true, true
-	}
-	c.decision, c.owed = d, d.Charges
-	if d.Lost != nil {
-		s.o.Log.Warn("quota of a rule could not be refunded", "mailbox", c.to.Hash(), "id", c.id.String(), "cause", d.Lost.Error())
-	}
-	if err != nil {
-		e := failure(err)
-		e.Result.ID = c.id
+	if e := s.checkSuppressed(a.ctx, c); e != nil {
 		return e
 	}
-	if d.Denied != "" {
+	began, d := time.Now(), &c.decision
+	ctx, span := trace.Start(a.ctx, "decision")
+	defer func() {
+		if value := recover(); value != nil { // it is not known which of them are charged
+			c.owed, err = c.Rules.ExactCharges(c.Traits, c.id), recovered.From(value)
+		}
+		span.Set("rule", d.Rule)
+		span.Set("limit", d.Verdict.Limit)
+		span.End(decided(err))
+		s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
+	}()
+	*d, err = c.Rules.Take(ctx, c.Traits, c.id)
+	if a.alone {
+		d.Degraded, d.Verdict.Degraded = true, true
+	}
+	c.owed = d.Charges
+	if d.Lost != nil {
+		s.o.Log.Warn("quota of a rule could not be refunded", "mailbox", c.Mail.To.Hash(), "id", c.id.String(), "cause", d.Lost.Error())
+	}
+	switch {
+	case err != nil:
+		return err
+	case d.Denied != "":
 		return &Error{Kind: Denied, Rule: d.Denied}
+	case !d.Allowed:
+		return &Error{Kind: Limited, Result: Result{Decision: *d}}
 	}
-	if !d.Allowed {
-		return &Error{Kind: Limited, Result: Result{Decision: d}}
-	}
-	s.past.add(s.o.Now(), c.traits, false)
+	s.past.add(s.o.Now(), c.Traits, false)
 	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
 	return nil
 }
 
 // decided returns the word of a decision in traces.
-func decided(d *rules.Decision, err error) string {
-	switch {
-	case err != nil:
-		return outcome(err)
-	case !d.Allowed:
-		return string(Limited)
+func decided(err error) string {
+	if err == nil {
+		return "allowed"
 	}
-	return "allowed"
-}
-
-// ask charges the rules. After a panic it is not known which of them are charged.
-func (c *charge) ask(ctx context.Context) (d rules.Decision, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			d.Charges, err = c.rules.ExactCharges(c.traits, c.id), recovered.From(value)
-		}
-	}()
-	return c.rules.Take(ctx, c.traits, c.id)
+	return outcome(err)
 }
 
 // stays reports whether a recipient stays charged for an email that was not accepted: the relay
@@ -106,7 +98,7 @@ func (c *charge) stays(e *Error, handedOver bool) bool {
 	switch e.Kind {
 	case Rejected:
 		refused, ok := errors.AsType[*relay.Error](e)
-		return !ok || refused.To.IsZero() || refused.To == c.to
+		return !ok || refused.To.IsZero() || refused.To == c.Mail.To
 	case Unknown, Failed:
 		return handedOver && !errors.Is(e, relay.ErrUnsendable) && !errors.Is(e, errTaken)
 	}
@@ -119,21 +111,21 @@ func (s *Service) refund(c *charge, why Kind) *refund {
 	if why == Deferred { // or a visitor could let the relay ask about recipients without end
 		owed = slices.DeleteFunc(slices.Clone(owed), func(c rules.Charge) bool { return c.By.Has(rules.ByClientIP) })
 	}
-	r := &refund{id: c.id, claim: c.claim, whose: slog.String("mailbox", c.to.Hash())}
+	r := &refund{id: c.id, claim: c.claim, whose: slog.String("mailbox", c.Mail.To.Hash())}
 	passed := c.passed
 	r.release = func(ctx context.Context) (err error) {
 		if passed {
-			if err := s.takeBack(ctx, c.to, c.id); err != nil {
+			if err := s.takeBack(ctx, c.Mail.To, c.id); err != nil {
 				return err
 			}
 			passed = false
 		}
-		owed, err = s.release(ctx, r, c.rules, owed)
+		owed, err = s.release(ctx, r, c.Rules, owed)
 		return err
 	}
 	if c.code != "" || c.noted {
 		r.revoke = func(ctx context.Context) error {
-			return s.o.Codes.Revoke(ctx, recipient(c.to, c.purpose), c.code, c.id)
+			return s.o.Codes.Revoke(ctx, recipient(c.Mail.To, c.Purpose), c.code, c.id)
 		}
 	}
 	return r

@@ -34,16 +34,3 @@ func begin(ctx context.Context, requests *idempotency.Requests, requestID string
 	}
 	return &claim{requests, o.Lease, requestID, o.State == idempotency.Unknown}, o, nil
 }
-
-// handOver records that the email may leave from now on.
-func (c *claim) handOver(ctx context.Context) error {
-	if c == nil {
-		return nil
-	}
-	c.handedOver = true
-	ok, err := c.requests.HandOver(ctx, c.lease)
-	if err == nil && !ok {
-		err = errTaken
-	}
-	return err
-}

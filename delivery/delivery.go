@@ -96,16 +96,24 @@ func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }
 
-// wait delays a send by that many milliseconds. One whose position comes after the end of
-// ctx, or of a drain, does not wait for nothing.
-func (s *Service) wait(ctx context.Context, delay int64) error {
-	if delay <= 0 {
+// wait waits until the positions of all recipients in queues have come. One that comes after the end of ctx, or of a
+// drain, is not waited for.
+func (a *Attempt) wait(ctx context.Context) error {
+	for _, c := range a.charges {
+		if err := a.service.wait(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) wait(ctx context.Context, c *charge) error {
+	length, late := time.Until(c.ready), tooLate{c.decision.Delay}
+	if length <= 0 {
 		return nil
 	}
-	length := time.Duration(delay) * time.Millisecond
-	comes := time.Now().Add(length)
-	if end, bounded := ctx.Deadline(); bounded && !end.After(comes) {
-		return tooLate{delay}
+	if end, bounded := ctx.Deadline(); bounded && !end.After(c.ready) {
+		return late
 	}
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -114,10 +122,10 @@ func (s *Service) wait(ctx context.Context, delay int64) error {
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
-			return tooLate{delay}
+			return late
 		case <-draining:
-			if !comes.Before(s.last) {
-				return tooLate{delay}
+			if !c.ready.Before(s.last) {
+				return late
 			}
 		}
 	}

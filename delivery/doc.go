@@ -7,24 +7,25 @@
 //		attempt.Finish(answer) // the caller's answer to result or err
 //	}
 //
-// A send takes these steps, and each may end it:
+// An email that another program has written may have several recipients. It leaves to all of them or to none:
+//
+//	attempt := service.Attempt(ctx, requestID)
+//	result, err := attempt.Charge(send) // of each recipient
+//	first, err := attempt.Claim(requests, to, name)
+//	err = attempt.HandOver(ctx, envelope, text) // or attempt.Abandon()
+//	attempt.Finish(answer)
+//
+// An attempt takes these steps, and each may end it:
 //
 //	suppressions.Find       unless the recipient is to get no email
 //	rules.Take              no rule denies it, and all limits admit it and are charged
 //	wait                    until its position in a queue has come
-//	codes.Issue             unless the caller made the code
-//	composer.Compose
+//	codes.Issue             of a Send, unless the caller made the code
+//	composer.Compose        of a Send
 //	relay.Begin             up to the relay's readiness for the text
-//	requests.HandOver       with an Idempotency-Key: the email may leave from now on
+//	requests.HandOver       under a key: the email may leave from now on
 //	transaction.Commit
-//	requests.Finish         with an Idempotency-Key: the answer is kept
-//
-// An email that another program has written is a [Mail]: its recipients are charged one by one, by the
-// same steps, and it leaves to all of them or to none.
-//
-//	mail := service.Mail(ctx)
-//	result, err := mail.Charge(rules, to, traits)
-//	err = mail.HandOver(ctx, envelope, text) // or mail.Abandon()
+//	requests.Finish         under a key: the answer is kept
 //
 // # What is charged
 //

@@ -78,6 +78,9 @@ var (
 
 // failure finds the kind of an error.
 func failure(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
 	e := &Error{Kind: Failed, Err: err}
 	if refused, ok := errors.AsType[*relay.Error](err); ok {
 		e.Kind, e.RetryAfter = Kind(refused.Outcome), refused.RetryAfter.Milliseconds() // the words are the same

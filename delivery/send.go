@@ -6,7 +6,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/trace"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -39,53 +38,53 @@ type Result struct {
 	Receipt   relay.Receipt // of a Send
 }
 
-// Charge charges the email, for callers that charge several before they send one. The error is an *Error.
-// Send or Abandon follows.
-func (a *Attempt) Charge(q Send) error {
-	if a.state != begun {
-		return nil
-	}
-	a.charge = charge{to: q.Mail.To, rules: q.Rules, traits: q.Traits, id: a.id, purpose: q.Purpose, alone: a.alone, claim: a.claim,
-		composer: q.Composer, template: q.Mail.Template}
-	return a.take()
-}
-
-// Send sends the email, and charges it before if Charge has not. The error is an *Error.
+// Send sends the email to its only recipient, who is charged before if Charge has not. The error is an *Error.
 func (a *Attempt) Send(q Send) (Result, error) {
 	if a.state == handedOver {
 		return Result{}, a.mayHaveLeft(q, errUnknown)
 	}
-	if err := a.Charge(q); err != nil {
-		return Result{}, err
+	if len(a.charges) == 0 {
+		if _, err := a.Charge(q); err != nil {
+			return Result{}, err
+		}
 	}
-	result := Result{ID: a.id, Decision: a.charge.decision}
-	if err := a.send(q, &result); err != nil {
-		return Result{}, a.settle(q, result, err)
+	c := a.charges[0]
+	result := Result{ID: c.id, Decision: c.decision}
+	e := a.settle(a.send(c, &result))
+	switch {
+	case e == nil:
+		return result, nil
+	case errors.Is(e, errTaken):
+		return Result{}, a.mayHaveLeft(q, errTaken)
 	}
-	a.move(answered)
-	return result, nil
+	e.Result = result
+	return Result{}, e
 }
 
 // send sends an email that is charged. A panic is an error as any other, or its charge would stay.
-func (a *Attempt) send(q Send, result *Result) (err error) {
+func (a *Attempt) send(c *charge, result *Result) (err error) {
 	defer recovered.Into(&err)
-	if result.Decision.Delay > 0 {
-		q.decided()
+	if c.decision.Delay > 0 {
+		c.decided()
 	}
-	if err := a.service.wait(a.ctx, result.Decision.Delay); err != nil {
+	if err := a.wait(a.ctx); err != nil {
 		return err
 	}
-	_, span := trace.Start(a.ctx, "compose")
-	mail, err := a.compose(q, result)
-	span.End("")
+	if result.ExpiresIn, err = a.issue(c); err != nil {
+		return err
+	}
+	result.Code = c.Mail.Code
+	mail, err := a.compose(c)
 	if err != nil {
 		return err
 	}
-	if err := a.durable(a.ctx); err != nil {
-		return throttle.Unavailable("keeping what was charged", err)
+	result.MessageID = mail.ID
+	if err := a.keep(a.ctx); err != nil {
+		return err
 	}
-	q.decided()
-	result.Receipt, err = a.service.handOver(a.ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}, By: q.By}, mail.Bytes, a.handOver)
+	c.decided()
+	err = a.transmit(a.ctx, relay.Envelope{From: mail.From, By: c.By}, mail.Bytes)
+	result.Receipt = a.receipt
 	return err
 }
 
@@ -95,94 +94,37 @@ func (q *Send) decided() {
 	}
 }
 
-// take asks the rules and charges them. What may be charged although nothing is sent is refunded in
-// the background, and the key is free after that.
-func (a *Attempt) take() error {
-	if a.previous != (throttle.ID{}) {
-		c := &a.charge
-		var err error
-		if c.owed, err = c.rules.Release(a.ctx, c.rules.ExactCharges(c.traits, a.previous)); err != nil {
-			return a.notAdmitted(failure(err))
-		}
-		if c.critical() {
-			if err := a.service.takeBack(a.ctx, c.to, a.previous); err != nil {
-				return a.notAdmitted(failure(err))
-			}
-		}
-	}
-	if err := a.service.take(a.ctx, &a.charge); err != nil {
-		return a.notAdmitted(err)
-	}
-	a.move(charged)
-	return nil
-}
-
-func (a *Attempt) notAdmitted(e *Error) error {
-	if e.Kind != Limited {
-		e.Result.ID = a.id
-	}
-	a.move(freed)
-	if a.charge.owes() { // the store failed just now
-		a.service.refunds.later(a.service.refund(&a.charge, e.Kind))
-	} else if a.claim != nil {
-		a.service.refunds.now(&refund{claim: a.claim})
-	}
-	return e
-}
-
-// compose makes the email, with a code unless the caller gave one.
-func (a *Attempt) compose(q Send, result *Result) (message.Message, error) {
-	mail := q.Mail
-	mail.NowMS = a.service.o.Now()
-	mail.ID = a.service.o.Proofs.Make(a.id, mail.NowMS, mail.To)
-	issue := mail.Code == "" && !q.Linked
-	if err := a.note(issue, result); err != nil {
-		return message.Message{}, err
-	}
-	if issue {
-		mail.Code, mail.ExpiresInMS = a.charge.code, result.ExpiresIn
-	}
-	if q.Composer.HasNotMe(mail.Template) {
-		mail.NotMe = a.service.o.NotMe.Make(q.Traits, mail.NowMS)
-	}
-	composed, err := q.Composer.Compose(mail)
-	result.MessageID, result.Code = composed.ID, mail.Code
-	composed.Bytes = append([]byte(a.service.o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)
-	return composed, err
-}
-
-// note makes a code, unless the caller did, and keeps with it what it returns once it is right. Both are before the
-// email leaves: the visitor may be quick.
-func (a *Attempt) note(issue bool, result *Result) (err error) {
-	codes, c := a.service.o.Codes, &a.charge
-	n := verify.Note{Send: a.id, Whose: c.traits.Caller}
-	n.Text, n.Life = c.rules.Unverified(c.decision.Charges)
+// issue makes a code, unless the caller did, and keeps with it what it returns once it is right. Both are before the
+// email leaves: the visitor may be quick. It returns how long the code is valid.
+func (a *Attempt) issue(c *charge) (expiresIn int64, err error) {
+	codes := a.service.o.Codes
+	n := verify.Note{Send: c.id, Whose: c.Traits.Caller}
+	n.Text, n.Life = c.Rules.Unverified(c.decision.Charges)
 	c.noted = n.Text != ""
 	switch {
-	case issue:
-		result.ExpiresIn = codes.Lifetime()
-		c.code, err = codes.Issue(a.ctx, recipient(c.to, c.purpose), n)
+	case c.Mail.Code == "" && !c.Linked:
+		expiresIn = codes.Lifetime()
+		c.code, err = codes.Issue(a.ctx, recipient(c.Mail.To, c.Purpose), n)
+		c.Mail.Code, c.Mail.ExpiresInMS = c.code, expiresIn
 	case c.noted:
-		err = codes.Note(a.ctx, c.to.Key(), n)
+		err = codes.Note(a.ctx, c.Mail.To.Key(), n)
 	}
-	return err
+	return expiresIn, err
 }
 
-// settle ends a send that was charged and not accepted. What certainly never left is refunded
-// before it is answered, if the store can be written.
-func (a *Attempt) settle(q Send, result Result, err error) error {
-	e := failure(err)
-	e.Result = result
-	if a.charge.stays(e, a.state == handedOver) {
-		a.move(answered)
-		return e
+// compose makes the email.
+func (a *Attempt) compose(c *charge) (message.Message, error) {
+	_, span := trace.Start(a.ctx, "compose")
+	defer span.End("")
+	o, mail := &a.service.o, c.Mail
+	mail.NowMS = o.Now()
+	mail.ID = o.Proofs.Make(c.id, mail.NowMS, mail.To)
+	if c.Composer.HasNotMe(mail.Template) {
+		mail.NotMe = o.NotMe.Make(c.Traits, mail.NowMS)
 	}
-	a.move(freed)
-	a.service.refunds.now(a.service.refund(&a.charge, e.Kind))
-	if errors.Is(err, errTaken) {
-		return a.mayHaveLeft(q, errTaken)
-	}
-	return e
+	composed, err := c.Composer.Compose(mail)
+	composed.Bytes = append([]byte(o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)
+	return composed, err
 }
 
 // mayHaveLeft returns the answer about an email that another attempt under the key has handed over,
@@ -193,9 +135,9 @@ func (a *Attempt) mayHaveLeft(q Send, why error) error {
 		return failure(err)
 	}
 	e := &Error{Kind: Unknown, Result: Result{Decision: d}, Err: why}
-	if a.state == handedOver {
-		e.Result.ID = a.id
-		a.move(answered)
+	if a.state == handedOver { // and its charge, which is not known, stays
+		e.Result.ID = a.claim.lease.AdmissionID()
+		a.charges, a.state = []*charge{{Send: q, id: e.Result.ID, claim: a.claim, final: true}}, ended
 	}
 	return e
 }

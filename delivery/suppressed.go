@@ -11,7 +11,7 @@ import (
 // checkSuppressed refuses a recipient who is to get no email. A critical one reaches an address that bounced
 // once a day, and a visitor who did not ask for the last one: another's mistake must not lock them out.
 func (s *Service) checkSuppressed(ctx context.Context, c *charge) *Error {
-	found, err := s.o.Suppressions.Find(c.to)
+	found, err := s.o.Suppressions.Find(c.Mail.To)
 	if err != nil {
 		return failure(err)
 	}

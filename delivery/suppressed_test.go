@@ -26,8 +26,8 @@ func (b *bench) outcomeOf(q Send, door string) error {
 		_, err := b.Attempt(context.Background(), "r").Send(q)
 		return err
 	}
-	mail := b.Mail(context.Background(), "r")
-	if _, err := mail.Charge(q.Rules, q.Mail.To, q.Traits); err != nil {
+	mail := b.Attempt(context.Background(), "r")
+	if _, err := mail.Charge(Send{Rules: q.Rules, Mail: message.Request{To: q.Mail.To}, Traits: q.Traits}); err != nil {
 		return err
 	}
 	return mail.HandOver(context.Background(), relay.Envelope{By: time.Now().Add(time.Minute)}, []byte("text"))

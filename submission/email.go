@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -65,7 +66,7 @@ func (s *session) mailFrom(argument string) *reply {
 	}
 	s.id, s.began, s.from = throttle.NewID().String(), time.Now(), sender
 	s.life, s.end = context.WithCancel(s.server.Tracer.Begin(s.server.life, ledger.SMTP, s.began, func(string) string { return "" }))
-	s.mail = s.server.Delivery.Mail(s.life, s.id)
+	s.mail = s.server.Delivery.Attempt(s.life, s.id)
 	return done
 }
 
@@ -103,7 +104,7 @@ func (s *session) rcptTo(argument string) *reply {
 		return &reply{452, "4.5.3", "the email has too many recipients"}
 	}
 	traits := rules.Send{Mailbox: mailbox.Key(), Caller: rules.Caller(s.conn.key), Template: template, Unverifiable: true}
-	result, err := s.mail.Charge(s.server.Delivery.Live().Rules, mailbox, traits)
+	result, err := s.mail.Charge(delivery.Send{Rules: s.server.Delivery.Live().Rules, Mail: message.Request{To: mailbox}, Traits: traits})
 	if err != nil {
 		refused, answer := s.outcome(mailbox, err)
 		s.note(refused, answer)

@@ -33,8 +33,8 @@ type session struct {
 	id    string // of the email, for its reply and the log
 	began time.Time
 	from  address.Address
-	mail  *delivery.Mail  // nil: none is open
-	life  context.Context // of the email; carries its span
+	mail  *delivery.Attempt // nil: none is open
+	life  context.Context   // of the email; carries its span
 	end   context.CancelFunc
 	held  int64 // octets of Server.texts
 }

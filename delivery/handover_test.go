@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -26,7 +27,7 @@ func (l limiters) charged(t *testing.T, mailbox string) int {
 
 // An email to several recipients is charged to each, and what came of it decides who stays charged:
 // of recipients of which a relay refused one, that one alone.
-func TestMail_EachOutcome_ChargesEachRecipient(t *testing.T) {
+func TestHandOver_EachOutcome_ChargesEachRecipient(t *testing.T) {
 	alice, bob := parse(t, "alice@example.com"), parse(t, "bob@example.com")
 	failed := func(o relay.Outcome, to address.Address) error { return &relay.Error{Outcome: o, To: to} }
 	for name, tt := range map[string]struct {
@@ -49,11 +50,11 @@ func TestMail_EachOutcome_ChargesEachRecipient(t *testing.T) {
 			b := newBench(t)
 			b.relay = tt.relay
 			q, l := b.send()
-			mail := b.Mail(t.Context(), "r")
+			mail := b.Attempt(t.Context(), "r")
 			for _, to := range []address.Address{alice, bob} {
 				traits := q.Traits
 				traits.Mailbox = to.Key()
-				must.Get(mail.Charge(q.Rules, to, traits))(t)
+				must.Get(mail.Charge(Send{Rules: q.Rules, Mail: message.Request{To: to}, Traits: traits}))(t)
 			}
 			err := mail.HandOver(t.Context(), relay.Envelope{From: alice, By: time.Now().Add(time.Minute)}, []byte("text"))
 			mail.Abandon() // which changes nothing any more
@@ -67,17 +68,17 @@ func TestMail_EachOutcome_ChargesEachRecipient(t *testing.T) {
 
 // A refused recipient is not charged, and the others go on. What does not leave is refunded, also if the
 // store fails at that moment.
-func TestMail_Abandoned_Refunded(t *testing.T) {
+func TestAbandon_Charged_Refunded(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
 	for range 9 {
 		must.Get(l.mailbox.Take(t.Context(), "bob@example.com"))(t)
 	}
-	mail := b.Mail(t.Context(), "r")
-	must.Get(mail.Charge(q.Rules, q.Mail.To, q.Traits))(t)
+	mail := b.Attempt(t.Context(), "r")
+	must.Get(mail.Charge(q))(t)
 	full := q.Traits
 	full.Mailbox = "bob@example.com"
-	_, err := mail.Charge(q.Rules, parse(t, "bob@example.com"), full)
+	_, err := mail.Charge(Send{Rules: q.Rules, Mail: message.Request{To: parse(t, "bob@example.com")}, Traits: full})
 	if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Limited || e.Result.Decision.Verdict.Wait <= 0 || l.used(t) != "1 1 1" {
 		t.Fatalf("%v, used %s", err, l.used(t))
 	}
@@ -91,11 +92,11 @@ func TestMail_Abandoned_Refunded(t *testing.T) {
 }
 
 // A recipient whose charge fails in one store is refunded by the others, also if that fails at first.
-func TestMail_OneRuleFails_OthersRefunded(t *testing.T) {
+func TestCharge_OneRuleFails_OthersRefunded(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
 	l.faults.Fail("taken", "release")
-	_, err := b.Mail(t.Context(), "r").Charge(q.Rules, q.Mail.To, q.Traits)
+	_, err := b.Attempt(t.Context(), "r").Charge(q)
 	l.faults.Fail()
 	b.Close(t.Context())
 	if kindOf(err) != Storage || l.used(t) != "0 0 0" || b.count(RefundDone) != 1 {
@@ -104,11 +105,11 @@ func TestMail_OneRuleFails_OthersRefunded(t *testing.T) {
 }
 
 // An email whose recipient's position in a queue comes too late for its text does not wait.
-func TestMail_QueueTooLong_Busy(t *testing.T) {
+func TestHandOver_QueueTooLong_Busy(t *testing.T) {
 	b := newBench(t)
 	q, l := b.send()
-	mail := b.Mail(t.Context(), "r")
-	must.Get(mail.Charge(q.Rules, q.Mail.To, q.Traits))(t)
+	mail := b.Attempt(t.Context(), "r")
+	must.Get(mail.Charge(q))(t)
 	mail.charges[0].ready = time.Now().Add(time.Hour)
 	err := mail.HandOver(t.Context(), relay.Envelope{By: time.Now().Add(time.Minute)}, nil)
 	if !errors.Is(err, ErrQueue) || kindOf(err) != Busy || l.used(t) != "0 0 0" {
@@ -122,7 +123,7 @@ func parse(t *testing.T, text string) address.Address {
 }
 
 // What is refunded of a deferred recipient leaves the decision that a caller was given as it was.
-func TestMail_Deferred_DecisionStaysWhole(t *testing.T) {
+func TestHandOver_Deferred_DecisionStaysWhole(t *testing.T) {
 	b := newBench(t)
 	b.relay.begin = &relay.Error{Outcome: relay.Deferred, To: parse(t, "alice@example.com")}
 	q, _ := b.send()
@@ -130,8 +131,8 @@ func TestMail_Deferred_DecisionStaysWhole(t *testing.T) {
 	set := must.Get(rules.New(rules.Options{}, rules.Rule{Name: "visitor", By: rules.ByClientIP, Limiter: local.New(b.store.Table("visitor"), exact)},
 		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(b.store.Table("mailbox"), exact)}))(t)
 	q.Traits.Mailbox, q.Traits.Client = "alice@example.com", netip.MustParseAddr("192.0.2.1")
-	mail := b.Mail(t.Context(), "r")
-	result := must.Get(mail.Charge(set, parse(t, "alice@example.com"), q.Traits))(t)
+	mail := b.Attempt(t.Context(), "r")
+	result := must.Get(mail.Charge(Send{Rules: set, Mail: message.Request{To: parse(t, "alice@example.com")}, Traits: q.Traits}))(t)
 	before := fmt.Sprint(result.Decision.Charges)
 	if err := mail.HandOver(t.Context(), relay.Envelope{From: parse(t, "alice@example.com"), By: time.Now().Add(time.Minute)}, []byte("text")); kindOf(err) != Deferred {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestTake_CounterLosesARefund_IsLogged(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := b.Mail(t.Context(), "r").Charge(set, parse(t, "alice@example.com"), q.Traits); kindOf(err) != Limited {
+	if _, err := b.Attempt(t.Context(), "r").Charge(Send{Rules: set, Mail: message.Request{To: parse(t, "alice@example.com")}, Traits: q.Traits}); kindOf(err) != Limited {
 		t.Fatal(err)
 	}
 	if text := b.log.String(); !strings.Contains(text, "could not be refunded") || !strings.Contains(text, "rule counter") {
