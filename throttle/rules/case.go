@@ -92,12 +92,6 @@ func (r *Rule) meet(send Send) (key string, limiter *throttle.Limiter, c *Case) 
 	return r.By.Key(send), limiter, c
 }
 
-// Case returns the case of the rule that is for a send, nil if none is.
-func (r *Rule) Case(send Send) *Case {
-	_, _, c := r.meet(send)
-	return c
-}
-
 // limiterFor returns the limiter that decides about what the rule has counted.
 func (r *Rule) limiterFor(send Send) *throttle.Limiter {
 	if _, limiter, _ := r.meet(send); limiter != nil {
