@@ -42,7 +42,7 @@ type nodeFigures struct {
 }
 
 // silence is for how many milliseconds a node is silent before it is away.
-const silence = 5000
+const silence = 15_000
 
 // refusedBy is how many sends a limit of a rule refused.
 type refusedBy struct {

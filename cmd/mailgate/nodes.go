@@ -35,7 +35,10 @@ func nodeName(c *config.Config) string {
 	return host + ":" + port
 }
 
-const tellInterval = time.Second
+const (
+	tellInterval = time.Second
+	figuresEvery = 5 // of them: a node asks its stores for its figures
+)
 
 // startTelling begins to tell other nodes what this one does, until endTelling.
 func (p *program) startTelling() {
@@ -51,13 +54,17 @@ func (p *program) startTelling() {
 func (p *program) tellNodes(life context.Context) {
 	ticks := time.NewTicker(tellInterval)
 	defer ticks.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ticks.C:
 		case <-life.Done():
 		}
+		var figures []byte
+		if n%figuresEvery == 0 || life.Err() != nil {
+			figures = p.server.Figures()
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
-		_ = p.nodes.Tell(ctx, p.server.Figures()) // the next one tells it, and others log that Redis is away
+		_ = p.nodes.Tell(ctx, figures) // the next one tells it, and others log that Redis is away
 		cancel()
 		if life.Err() != nil {
 			return

@@ -19,7 +19,7 @@ type Hour struct {
 
 type second struct {
 	at     int64 // seconds since 1970
-	counts [points]int
+	counts [chartLines]int
 }
 
 // Rates are rolling minutes: each entry counts the minute before it. The last one ends now, the
@@ -31,15 +31,15 @@ type Rates struct {
 	Failed  []int `json:"failed"`
 }
 
-func (r *Rates) of() [points][]int { return [points][]int{r.Sent, r.Refused, r.Failed} }
+func (r *Rates) lines() [chartLines][]int { return [chartLines][]int{r.Sent, r.Refused, r.Failed} }
 
 // Add adds those that another node had at a time. What it has not told since then counts as nothing, but for the last
 // point, which may be a step old.
 func (r *Rates) Add(other Rates, now, then int64) {
 	const step = chartStep * 1000
 	ahead := int((now-1000)/step - (then-1000)/step) // whole multiples of the step, as Rates has them
-	for i, to := range r.of() {
-		from := other.of()[i]
+	for i, to := range r.lines() {
+		from := other.lines()[i]
 		if len(from) != chartPoints {
 			return
 		}
@@ -80,7 +80,7 @@ func (h *Hour) Rates(now int64) Rates {
 	for i := chartPoints - 1; i >= 0; i-- {
 		for at := max(0, end-chartMinute+1); at <= end; at++ {
 			if one := &h.seconds[at%hourSeconds]; one.at == at {
-				for what, counts := range r.of() {
+				for what, counts := range r.lines() {
 					counts[i] += one.counts[what]
 				}
 			}

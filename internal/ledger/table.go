@@ -59,7 +59,7 @@ const (
 	refusedOne
 	failedOne
 
-	points = iota - 1 // of what it counts
+	chartLines = iota - 1
 )
 
 // What became of a send.

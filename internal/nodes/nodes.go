@@ -57,6 +57,7 @@ type Nodes struct {
 	o      Options
 	untold prometheus.Counter
 	toldAt int64 // when Tell did
+	known  int64 // how many nodes there were then
 
 	Requests, Audits Shared
 }
@@ -101,15 +102,17 @@ type Figures struct {
 
 func (n *Nodes) figures() string { return n.o.Prefix + ":nodes" }
 
-// Tell writes the figures of this node, and what it did since the last time. What it did while Redis was away is told when
-// that is back.
+// Tell writes what this node did since the last time, and its figures, unless they are nil. What it did while Redis was
+// away is told when that is back.
 func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
 	const doing = "telling the other nodes"
 	now := n.o.Now()
 	n.Requests.forget(now)
 	n.Audits.forget(now)
 	pipe := n.o.Client.Pipeline()
-	pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", now, figures))
+	if figures != nil {
+		pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", now, figures))
+	}
 	all := pipe.HLen(ctx, n.figures())
 	if _, err := pipe.Exec(ctx); err != nil {
 		return throttle.Unavailable(doing, err)
@@ -120,7 +123,13 @@ func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
 	untold, err := n.Requests.tell(ctx, share*(1-audits), most)
 	lost, failed := n.Audits.tell(ctx, share*audits, most)
 	n.untold.Add(float64(untold + lost))
-	if err = errors.Join(err, failed); err != nil {
+	err = errors.Join(err, failed)
+	if err == nil && all.Val() != n.known {
+		if err = n.trim(ctx, share); err == nil {
+			n.known = all.Val()
+		}
+	}
+	if err != nil {
 		return throttle.Unavailable(doing, err)
 	}
 	return nil
@@ -134,7 +143,7 @@ func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int,
 	untold = int(to-s.next) - len(entries)
 	s.next = to
 	entries = oneOfAlike(entries)
-	kept := max(1, int(share*min(recent.MaxEntries, maxBytes/(s.size+overhead))))
+	kept := s.kept(share)
 	for most = min(most, kept); len(entries) > most; entries = entries[:len(entries)-1] {
 		untold += recent.Times(entries[len(entries)-1])
 	}
@@ -144,6 +153,26 @@ func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int,
 		untold, err = untold+lost, errors.Join(err, failed)
 	}
 	return untold, err
+}
+
+// kept is how many entries a share of what Redis keeps is.
+func (s *Shared) kept(share float64) int {
+	return max(1, int(share*min(recent.MaxEntries, maxBytes/(s.size+overhead))))
+}
+
+// trim makes room where a node has come: the streams of all, also of those that ended, are of one share.
+func (n *Nodes) trim(ctx context.Context, share float64) error {
+	all, err := n.All(ctx)
+	if err != nil {
+		return err
+	}
+	pipe := n.o.Client.Pipeline()
+	for _, one := range all {
+		pipe.XTrimMaxLenApprox(ctx, n.Requests.prefix+one.Node, int64(n.Requests.kept(share*(1-audits))), 0)
+		pipe.XTrimMaxLenApprox(ctx, n.Audits.prefix+one.Node, int64(n.Audits.kept(share*audits)), 0)
+	}
+	_, err = pipe.Exec(ctx)
+	return err
 }
 
 // append adds entries to the stream of this node, which keeps a number of them, and returns how many may not have been
@@ -268,11 +297,14 @@ func (s *Shared) Log(ctx context.Context) (*Log, error) {
 	log := &Log{slices.Clone(s.log.entries), s.log.next}
 	for i, one := range all {
 		for _, message := range streams[i].Val() {
+			s.last[one.Node] = message.ID
 			text, _ := message.Values["e"].(string)
+			if !strings.HasPrefix(text, "{") { // it is no entry
+				continue
+			}
 			at := fmt.Sprintf("%s.%s.%s", recent.Text([]byte(text), "at"), message.ID, one.Node)
 			log.entries = append(log.entries, entry{log.next, at, recent.Joined(at, one.Node, text)})
 			log.next++
-			s.last[one.Node] = message.ID
 		}
 	}
 	slices.SortFunc(log.entries, func(a, b entry) int { return strings.Compare(a.at, b.at) })

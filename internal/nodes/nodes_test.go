@@ -195,6 +195,42 @@ func TestTell_ManyLongEntries_Below32MB(t *testing.T) {
 	}
 }
 
+// What a node told alone gives way to those that come, also if it does nothing any more.
+func TestTell_NodesJoin_Below32MB(t *testing.T) {
+	t.Parallel()
+	client := redistest.Alone(t).Client()
+	all := []*node{newNode(t, client, "a:1"), newNode(t, client, "b:2"), newNode(t, client, "c:3")}
+	for _, n := range all {
+		for range 20 {
+			for i := range 3000 {
+				n.did("sent", strings.Repeat("x", 900)+fmt.Sprint(i))
+			}
+			n.now += 10_000
+			n.tell()
+		}
+	}
+	used := int64(0)
+	for _, n := range all {
+		used += must.Get(client.MemoryUsage(t.Context(), "mailgate:requests:"+n.name, 0).Result())(t)
+	}
+	if used > 32<<20 {
+		t.Errorf("they take %d bytes", used)
+	}
+}
+
+// An entry that is none is left out.
+func TestLog_DamagedEntry_LeftOut(t *testing.T) {
+	t.Parallel()
+	client := redistest.Alone(t).Client()
+	a := newNode(t, client, "a:1")
+	for _, field := range []string{"e", "other"} {
+		must.OK(t, client.XAdd(t.Context(), &redis.XAddArgs{Stream: "mailgate:requests:a:1", Values: []any{field, ""}}).Err())
+	}
+	a.did("sent", "m1")
+	a.tell()
+	same(t, "the rest", a.shown(recent.Filter{}, 9), "a:1 sent m1 1")
+}
+
 // The figures of a node that ended a day ago are gone.
 func TestAll_EndedADayAgo_Gone(t *testing.T) {
 	t.Parallel()
