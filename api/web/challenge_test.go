@@ -188,8 +188,9 @@ func TestSignup_Challenge_IsSolvedAndSent(t *testing.T) {
 	inEachBrowser(t, signUpSolves)
 }
 
-func signUpSolves(t *testing.T, newVisitor opener) {
-	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
+// newServerThatAsks starts a server that asks for a challenge after its first send.
+func newServerThatAsks(t *testing.T) *server {
+	return newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		limiter := func(name, tiers string) *throttle.Limiter {
 			return local.New(s.Store.Table(name), must.Get(throttle.ParsePolicy(tiers))(t))
 		}
@@ -197,6 +198,10 @@ func signUpSolves(t *testing.T, newVisitor opener) {
 			rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes},
 			rules.Rule{Name: "all", By: rules.ByAll, Limiter: limiter("all", "hour=1/1h"), Challenge: true}))(t)
 	})
+}
+
+func signUpSolves(t *testing.T, newVisitor opener) {
+	s := newServerThatAsks(t)
 	s.sendCode("bob@example.com")
 	v := newVisitor(t)
 	v.visit(s.URL)

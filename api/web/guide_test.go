@@ -60,3 +60,17 @@ func TestGuide_SignUp_WaitsAndChecksTheCode(t *testing.T) {
 		v.isTrue(held)
 	})
 }
+
+// The page and the program of the guide pass a challenge on, and the send that it was for is made.
+func TestGuide_Challenge_IsSolvedAndSent(t *testing.T) {
+	t.Parallel()
+	s := newServerThatAsks(t)
+	s.sendCode("bob@example.com")
+	v := newVisitor(t)
+	v.visit(guide(t, s))
+	v.enters("email", "alice@example.com")
+	v.reads("note", "Check your email.")
+	if n := len(s.Mails("alice@example.com")); n != 1 {
+		t.Errorf("%d emails were sent", n)
+	}
+}
