@@ -60,17 +60,18 @@ func TestNodes_OneKilled_AllAreShown(t *testing.T) {
 		}
 		return counts[names[0]]+counts[names[1]]+counts[names[2]] == 10
 	})
+	ops := newClient(t, nodes[2].URL, adminKey)
+	figures := func() (f figuresOf) {
+		must.OK(t, json.Unmarshal([]byte(ops.must(t, "GET", "/admin/figures", "", 200).Raw), &f))
+		return f
+	}
+	servertest.Eventually(t, "the figures of all nodes", func() bool { return figures().Sends["sent"] == 9 })
 	nodes[0].Stop(t, syscall.SIGKILL)
 	if n := strings.Count(does(t, asked, exitOK, "", "requests", "--node", names[0]), "\n"); n != counts[names[0]] || n == 0 {
 		t.Errorf("%d lines are of the killed node, which did %d", n, counts[names[0]])
 	}
 	if found := does(t, asked, exitOK, "", "requests", "u0@example.com"); strings.Count(found, "\n") != 2 || !strings.Contains(found, "quota-exceeded") {
 		t.Errorf("of one mailbox\n%s", found)
-	}
-	ops := newClient(t, nodes[2].URL, adminKey)
-	figures := func() (f figuresOf) {
-		must.OK(t, json.Unmarshal([]byte(ops.must(t, "GET", "/admin/figures", "", 200).Raw), &f))
-		return f
 	}
 	servertest.Eventually(t, "the killed node is away", func() bool {
 		away := 0
