@@ -50,7 +50,7 @@ race:
 # Each kind of fault once, for two seconds, with programs that have no race detector. Those that are much like
 # another are in the longer runs alone.
 campaign:
-	$(GO) test -count 1 -parallel 8 -skip '/^(relay-silent-(banner|ehlo)|relay-drip|redis-killed-refuse|flood-(pages|countdown))$$' ./faults -seeds 1
+	$(GO) test -count 1 -parallel 8 -skip '/^(relay-silent-(banner|ehlo)|relay-drip|redis-killed-refuse|flood-(pages|countdown))$$' ./internal/faults -seeds 1
 
 firefox: ## tests all flows of the pages in Firefox too
 	.ci/needs firefox
@@ -62,15 +62,15 @@ long: vulnerabilities ## tests with long random histories and races, also those 
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/mailgate
 	MAILGATE_TEST_LONG=1 $(GO) test $(RACE) -timeout 60m ./...
-	$(GO) test $(RACE) -count 1 -parallel 8 -timeout 60m ./faults -seeds 4
+	$(GO) test $(RACE) -count 1 -parallel 8 -timeout 60m ./internal/faults -seeds 4
 
 # The programs have no race detector here, so that the load is heavy and their memory is
 # what users see. `make long` has it.
 faults: needs ## causes every kind of fault under load, 20 to 50 times, in an hour and a half
-	$(GO) test -v -count 1 -parallel 6 -timeout 4h ./faults -full -seeds 20
+	$(GO) test -v -count 1 -parallel 6 -timeout 4h ./internal/faults -full -seeds 20
 
 soak: needs ## causes random faults for FOR (30m), and checks that memory stays level
-	$(GO) test -v -count 1 -timeout 0 ./faults -run TestSoak -for $(FOR)
+	$(GO) test -v -count 1 -timeout 0 ./internal/faults -run TestSoak -for $(FOR)
 
 fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by side
 	FUZZTIME=$(FUZZTIME) AT_ONCE=$(AT_ONCE) .ci/fuzz

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"

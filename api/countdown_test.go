@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api/apitest"
-	"github.com/mailgate/mailgate/countdown"
+	"github.com/mailgate/mailgate/internal/countdown"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/throttle"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/ledger"
 )
 

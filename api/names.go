@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/throttle"
 )

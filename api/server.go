@@ -14,8 +14,8 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
-	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/internal/challenge"
+	"github.com/mailgate/mailgate/internal/countdown"
 	"github.com/mailgate/mailgate/internal/share"
 	"github.com/valyala/fasthttp"
 )

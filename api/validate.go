@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // email is the field of a body for an address.

@@ -3,7 +3,7 @@ package api
 import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/verify"
+	"github.com/mailgate/mailgate/internal/verify"
 )
 
 // verifyBody is an address, the code that was typed to prove it, and what the proof is for; or the report that a code

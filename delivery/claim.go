@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
 

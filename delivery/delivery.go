@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/notme"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // LeaseRest is how much longer than a send's deadline the lease of its key must be, so that an

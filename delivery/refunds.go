@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
 

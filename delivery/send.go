@@ -6,11 +6,11 @@ import (
 
 	"github.com/mailgate/mailgate/internal/recovered"
 	"github.com/mailgate/mailgate/internal/trace"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // Send is a requested email. Its fields have been validated.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // Verify checks what was typed as the code that was emailed to an address for a purpose, and uses

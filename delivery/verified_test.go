@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/throttletest"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // readRelay keeps the text that it took over last.

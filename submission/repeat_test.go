@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/must"

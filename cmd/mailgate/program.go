@@ -21,15 +21,16 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/nodes"
 	"github.com/mailgate/mailgate/internal/notme"
 	keys "github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/internal/trace"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -38,7 +39,6 @@ import (
 	"github.com/mailgate/mailgate/suppression/bounce"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // A program is what serve and dev run.

@@ -4,7 +4,7 @@ package notme
 import (
 	"strings"
 
-	"github.com/mailgate/mailgate/countdown"
+	"github.com/mailgate/mailgate/internal/countdown"
 	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/throttle/rules"
 )

@@ -4,11 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
-	"github.com/mailgate/mailgate/verify"
+	"github.com/mailgate/mailgate/internal/verify"
 )
 
 var (

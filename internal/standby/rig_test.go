@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/prober"
@@ -20,11 +20,11 @@ import (
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/internal/standby"
+	"github.com/mailgate/mailgate/internal/verify"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
-	"github.com/mailgate/mailgate/verify"
 	"github.com/redis/go-redis/v9"
 )
 
