@@ -182,32 +182,59 @@ func TestCountdown_Challenge_AsALTCHA(t *testing.T) {
 	}
 }
 
-// The sign-up page solves the challenge of a rule, and sends again by itself.
+// A visitor of the sign-up page counts as one visitor, whatever address they enter. The page solves the
+// challenge of a rule by visitor, and sends again by itself.
 func TestSignup_Challenge_IsSolvedAndSent(t *testing.T) {
 	t.Parallel()
 	inEachBrowser(t, signUpSolves)
 }
 
-// newServerThatAsks starts a server that asks for a challenge after its first send.
-func newServerThatAsks(t *testing.T) *server {
+// newServerThatAsks starts a server that asks for a challenge after its first send of what a rule counts by.
+func newServerThatAsks(t *testing.T, by rules.By) *server {
 	return newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		limiter := func(name, tiers string) *throttle.Limiter {
 			return local.New(s.Store.Table(name), must.Get(throttle.ParsePolicy(tiers))(t))
 		}
 		o.Live.Rules = must.Get(rules.New(rules.Options{Tokens: limiter("tokens", "token=1/20m")},
 			rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes},
-			rules.Rule{Name: "all", By: rules.ByAll, Limiter: limiter("all", "hour=1/1h"), Challenge: true}))(t)
+			rules.Rule{Name: "second", By: by, Limiter: limiter("second", "hour=1/1h"), Challenge: true}))(t)
 	})
 }
 
 func signUpSolves(t *testing.T, newVisitor opener) {
-	s := newServerThatAsks(t)
-	s.sendCode("bob@example.com")
-	v := newVisitor(t)
-	v.visit(s.URL)
+	s := newServerThatAsks(t, rules.ByClientIP)
+	v := newVisitor(t, `const ask = window.fetch;
+		window.answers = [];
+		window.fetch = async (path, ...rest) => {
+			const answer = await ask(path, ...rest);
+			if (path === "/demo/send-code") window.answers.push(answer.status);
+			return answer;
+		};`)
+	v.asksFor(s, "bob@example.com")
+	v.click("#other")
 	v.enters("email", "alice@example.com")
-	v.isTrue(`!document.getElementById("prove").hidden`)
+	v.reads("to", "alice@example.com")
+	v.is("answers.join()", "200,403,200")
 	if n := len(s.Mails("alice@example.com")); n != 1 {
 		t.Errorf("%d emails were sent", n)
 	}
+}
+
+// A rule that is not the mailbox's is named where it refuses.
+func TestSignup_RuleByVisitor_IsNamed(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
+		visitors := local.New(s.Store.Table("visitors"), must.Get(throttle.ParsePolicy("hour=1/1h"))(t))
+		o.Live.Rules = must.Get(rules.New(rules.Options{},
+			rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes},
+			rules.Rule{Name: "visitors", By: rules.ByClientIP, Limiter: visitors}))(t)
+	})
+	v := newVisitor(t)
+	v.asksFor(s, "bob@example.com")
+	v.click("#other")
+	v.enters("email", "alice@example.com")
+	v.reads("status", "429 not yet")
+	v.reads("why", "hour limit of visitors")
+	v.reads("announce", "Not sent. Next email in 1 hour: hour limit of visitors.")
+	v.looksRight("signup-visitors")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // guide starts the program of docs/getting-started.md, with its page, on a server. It returns the page's URL.
@@ -64,7 +65,7 @@ func TestGuide_SignUp_WaitsAndChecksTheCode(t *testing.T) {
 // The page and the program of the guide pass a challenge on, and the send that it was for is made.
 func TestGuide_Challenge_IsSolvedAndSent(t *testing.T) {
 	t.Parallel()
-	s := newServerThatAsks(t)
+	s := newServerThatAsks(t, rules.ByAll)
 	s.sendCode("bob@example.com")
 	v := newVisitor(t)
 	v.visit(guide(t, s))

@@ -242,6 +242,28 @@ func TestSignUp_AnotherAddress_LateAnswerIsIgnored(t *testing.T) {
 	v.looksRight("signup-wait", ".pill", ".operator", "#ring", ".tiers i.used")
 }
 
+// A button whose answer takes longer than 300 ms says what it does. Before that, nothing flickers.
+func TestSignUp_SlowAnswer_SaysSending(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t, timeMachine)
+	v.visit(s.URL)
+	v.types("email", "alice@example.com")
+	v.run(holdAnswers)
+	v.press(kb.Enter)
+	v.isTrue("asked === 1")
+	v.pass(299)
+	v.is("send.textContent", "Send code")
+	v.pass(1)
+	v.is("send.textContent", "Sending…")
+	v.picture("signup-sending")
+	v.run("letGo()")
+	v.pass(0)
+	v.reads("to", "alice@example.com")
+	v.is("send.textContent", "Send code")
+	v.pass(300)
+	v.is("send.textContent", "Send code")
+}
+
 // The settings for an app that sends by SMTP can be copied. The page has no key.
 func TestSignUp_SMTPSettings_AreCopied(t *testing.T) { inEachBrowser(t, signUpSMTPSettingsAreCopied) }
 

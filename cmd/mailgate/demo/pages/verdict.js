@@ -38,8 +38,9 @@ export function showVerdict(status, body, what = "email") {
   const bars = body.limits.map(tierLine);
   at("tiers").replaceChildren(...bars.map((bar) => bar.line));
   const window = body.limits.find((tier) => tier.name === body.limit)?.window_ms ?? 1;
+  const limit = limitOf(body);
   draw = (left) => {
-    showClock(left, left / window, body.limit);
+    showClock(left, left / window, limit);
     bars.forEach((bar) => bar.show(body.wait_ms - left));
   };
   draw(body.wait_ms);
@@ -79,9 +80,12 @@ function showClock(left, share, limit) {
   const over = left === 0;
   at("ring").style.strokeDashoffset = String(100 - 100 * Math.min(1, share));
   at("left").textContent = over ? "Ready" : clock(left);
-  at("why").textContent = over ? words[about].ready : `${limit} limit`;
+  at("why").textContent = over ? words[about].ready : limit;
   at("left").parentElement.parentElement.classList.toggle("over", over);
 }
+
+// limitOf names the limit that decides, with its rule where the limits on the page are not the rule's.
+const limitOf = ({ limit, rule }) => `${limit} limit${rule === "mailbox" || rule === "guesses" ? "" : ` of ${rule}`}`;
 
 // tierLine is one limit: its name, what is left of it, and when it opens.
 function tierLine(tier) {
@@ -111,7 +115,7 @@ function tierLine(tier) {
 }
 
 function announceVerdict(status, body) {
-  const wait = body.wait_ms > 0 ? ` Next email in ${spoken(body.wait_ms)}: ${body.limit} limit.` : "";
+  const wait = body.wait_ms > 0 ? ` Next email in ${spoken(body.wait_ms)}: ${limitOf(body)}.` : "";
   const outcome = status === 429 ? "Not sent." : body.status === "sent" ? "Sent." : "";
   if (outcome + wait !== "") {
     announce(outcome + wait);
