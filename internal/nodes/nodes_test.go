@@ -265,13 +265,13 @@ func BenchmarkLog(b *testing.B) {
 			own.Add(now, o[1:])
 		}
 		now += 1000
-		must.OK(b, n.Tell(b.Context(), nil))
+		must.OK(b, n.Tell(b.Context(), []byte("{}")))
 	}
 	find := func(b *testing.B, pause int64) {
 		for b.Loop() {
 			now += pause
 			if pause > time.Hour.Milliseconds() {
-				must.OK(b, n.Tell(b.Context(), nil)) // which forgets
+				must.OK(b, n.Tell(b.Context(), []byte("{}"))) // which forgets
 			}
 			log := must.Get(n.Requests.Log(b.Context()))(b)
 			if f := (recent.Filter{Members: map[string]string{"mailbox": "0000000007"}}); len(recent.Newest(log.All(0, log.Next(), f), 40)) < 30 {

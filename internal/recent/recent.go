@@ -194,9 +194,11 @@ func (f Filter) Finds() func(entry []byte) bool {
 		}
 	}
 	return func(entry []byte) bool {
+		if slices.ContainsFunc(members, func(m []byte) bool { return !bytes.Contains(entry, m) }) {
+			return false
+		}
 		at := string(Text(entry, "at"))
-		return at >= f.Since && (f.Until == "" || at < f.Until) && (f.Before == "" || Position(entry) < f.Before) &&
-			!slices.ContainsFunc(members, func(m []byte) bool { return !bytes.Contains(entry, m) })
+		return at >= f.Since && (f.Until == "" || at < f.Until) && (f.Before == "" || Position(entry) < f.Before)
 	}
 }
 
