@@ -32,7 +32,7 @@ const (
 type evidence struct {
 	state  State
 	failed int       // calls in a row that were not answered
-	silent int       // probes in a row that were silent and on time
+	silent int       // probes in a row that were silent
 	since  time.Time // when the first of them began
 }
 
@@ -47,15 +47,16 @@ func (e *evidence) suspect(calls int) {
 // heard notes that the master has answered a call. Only a probe ends an outage.
 func (e *evidence) heard() { e.failed, e.silent = 0, 0 }
 
-// probed notes a probe. Late says that this process did not run on time meanwhile.
-func (e *evidence) probed(o outcome, began, ended time.Time, late bool) {
+// probed notes a probe. A process that was stopped, or has too much to do, takes a server for a silent one in the probe
+// of that time, not in three of their own length.
+func (e *evidence) probed(o outcome, began, ended time.Time) {
 	switch {
 	case o == answered:
 		*e = evidence{}
 	case e.state == Away:
 	case o == refused:
 		e.state = Away
-	case o == inconclusive || late:
+	case o == inconclusive:
 		e.failed, e.silent = 0, 0
 	default:
 		if e.silent == 0 {
