@@ -109,10 +109,10 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	for range 2 {
 		sent := sinceBegan()
 		answer, err := script.Run(ctx, h.client, key, string(op.Step), encode(op.All), h.notAfter(ctx, h.clockOf(key).Load(), op.Step), params)
-		if redisx.Undone(err) {
-			return throttle.Reply{}, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
-		}
 		if err != nil {
+			if redisx.Undone(err) {
+				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
+			}
 			return throttle.Reply{}, err
 		}
 		did, r, err := parseReply(answer)
