@@ -34,6 +34,14 @@ func gaveBack(run *judge.Run, id string, node int) {
 		Span: judge.Span{From: begin + 20, To: begin + 21}, Status: 200})
 }
 
+// tookBack plants a take before the fault that was given back at some time, and is used in the end.
+func tookBack(run *judge.Run, at int64) {
+	took(run, "new", begin-200, 1)
+	run.Calls[len(run.Calls)-1].Degraded = false
+	gaveBack(run, "new0", 0)
+	run.Calls[len(run.Calls)-1].Span = judge.Span{From: at, To: at + 1}
+}
+
 // In the run there are the takes 6 at end+20, 7 at end+30, which is back from end+30 on, and 8
 // at end+50: calls 10, 11, 12 and 13.
 func TestJudge_PlantedTakes_IsFound(t *testing.T) {
@@ -64,5 +72,8 @@ func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 			took(r, "new", begin+9, 1)
 			gaveBack(r, "new0", 1)
 		}, ""},
+		{"used for what was given back in the fault", func(r *judge.Run) { tookBack(r, begin+20) }, "finals"},
+		{"used for what was given back to a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; tookBack(r, begin+20) }, ""},
+		{"used for what was given back to one after its fault", func(r *judge.Run) { r.Terms.Forgets = true; tookBack(r, end+20) }, "finals"},
 	})
 }

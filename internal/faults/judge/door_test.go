@@ -25,6 +25,13 @@ func abandoned(r *judge.Run, at int64, used int, ids ...string) {
 	r.Finals = append(r.Finals, final("left", used, ids...))
 }
 
+// deferred plants one that the node could not send, and that is charged in the end.
+func deferred(r *judge.Run, at int64) {
+	abandoned(r, at, 1, "x")
+	call := &r.Calls[len(r.Calls)-1]
+	call.Status, call.Kind = 503, "store-unavailable"
+}
+
 func TestJudge_PlantedEmailsBySMTP_IsFound(t *testing.T) {
 	finds(t, []planted{
 		{"sent once, its reply lost and repeated", func(r *judge.Run) { submitted(r, "new", begin-9000) }, ""},
@@ -73,6 +80,9 @@ func TestJudge_PlantedEmailsBySMTP_IsFound(t *testing.T) {
 		{"left and refunded", func(r *judge.Run) { abandoned(r, begin-9000, 0) }, ""},
 		{"left and charged", func(r *judge.Run) { abandoned(r, begin-9000, 1, "x") }, "finals"},
 		{"left and charged by a node that was killed", func(r *judge.Run) { abandoned(r, begin+9, 1, "x") }, ""},
+		{"left and charged by a store that forgets, before its fault", func(r *judge.Run) { r.Terms.Forgets = true; abandoned(r, begin-9000, 1, "x") }, "finals"},
+		{"deferred and charged, the refund forgotten", func(r *judge.Run) { r.Terms.Forgets = true; deferred(r, begin+9) }, ""},
+		{"deferred and charged", func(r *judge.Run) { deferred(r, begin+9) }, "finals"},
 		{"a wait without a cause", func(r *judge.Run) {
 			r.Calls = append(r.Calls, judge.Call{For: judge.Send, Door: true, Subject: "fresh", ID: "m3", Span: judge.Span{From: end + 50, To: end + 60},
 				Status: 429, Kind: "quota-exceeded", Limit: "a", Wait: 500_000})

@@ -98,6 +98,11 @@ func (c *checker) lives(subject string) int {
 	return 1
 }
 
+// mayForget reports whether the store may forget what it answered in a span of time.
+func (c *checker) mayForget(s Span) bool {
+	return c.Terms.Forgets && c.faultIn(Span{s.From, s.To + memory})
+}
+
 // forgotten reports whether the store may have forgotten what was done for a subject.
 func (c *checker) forgotten(subject string) bool { return c.Terms.Forgets && c.touched[subject] }
 

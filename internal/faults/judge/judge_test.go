@@ -77,6 +77,12 @@ func TestJudge_SoundRun_NoViolation(t *testing.T) {
 	}
 }
 
+// notSent plants a mailbox that is charged in the end for the call that the relay's fault has failed.
+func notSent(run *judge.Run) {
+	run.Calls[2].Subject = "back"
+	run.Finals = append(run.Finals, final("back", 1, "x"))
+}
+
 // mailed plants a mailbox that was sent so many emails, each with its answer.
 func mailed(run *judge.Run, mailbox string, at int64, count int) {
 	for i := range count {
@@ -136,6 +142,8 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
 		{"charged and not on record", func(r *judge.Run) { r.Finals[0].IDs = nil }, "finals"},
 		{"charged and not on record of a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; r.Finals[1].IDs = nil }, ""},
+		{"charged for what was not sent", func(r *judge.Run) { notSent(r) }, "finals"},
+		{"charged for what was not sent, the refund forgotten", func(r *judge.Run) { r.Terms.Forgets = true; notSent(r) }, ""},
 		{"charged twice", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "1"} }, "finals"},
 		{"charged for nothing, where a tier is full", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "12"} }, "finals"},
 		{"an unknown outcome of a key and its admission", func(r *judge.Run) {

@@ -89,11 +89,11 @@ func (c *checker) counts(call *Call, at, window int64) bool {
 }
 
 // isBack reports whether a take certainly has been refunded by a moment. A node that took it alone
-// may yet sync it where another has refunded it.
+// may yet sync it where another has refunded it, and a store may forget the refund.
 func (c *checker) isBack(call *Call, by int64) bool {
 	back := c.back[call.ID]
 	return call.For == Take && call.Status == 200 && back != nil && back.Released && back.Span.To < by &&
-		(back.Node == call.Node || !call.Degraded)
+		(back.Node == call.Node || !call.Degraded) && !c.mayForget(back.Span)
 }
 
 // mayBeUnseen reports whether a node that was alone may have taken or refunded what the others do

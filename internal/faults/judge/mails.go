@@ -86,10 +86,15 @@ func (c *checker) finals() {
 func (c *checker) possible(f Final, calls []*Call, window int64) int {
 	at := f.Span
 	ids, silent := accounted(calls, func(call *Call) bool {
-		keeps := call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span) // a killed node, what it charged
-		return (call.charged() || keeps) && at.From-call.Span.To < window && !c.isBack(call, at.From)
+		return (call.charged() || c.keeps(call)) && at.From-call.Span.To < window && !c.isBack(call, at.From)
 	})
 	return len(ids) + silent + c.again(f.Subject, calls)
+}
+
+// keeps reports whether what a call was charged may not be refunded: a node was killed before it could, or the store
+// has forgotten that it was.
+func (c *checker) keeps(call *Call) bool {
+	return call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span) || call.mayCount() && c.mayForget(call.Span)
 }
 
 // again is how many emails by SMTP another node may have sent and charged again, as nodes that are alone do not know
@@ -116,7 +121,7 @@ func (c *checker) submitted(mailbox string, calls []*Call) submissions {
 		if call.Door && call.charged() {
 			least[call.ID] = true
 		}
-		if call.Door && (call.charged() || call.lost() || call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span)) {
+		if call.Door && (call.charged() || call.lost() || c.keeps(call)) {
 			most[call.ID] = true
 		}
 	}
@@ -130,7 +135,7 @@ func (c *checker) submitted(mailbox string, calls []*Call) submissions {
 
 // onRecord compares the sends on record with the answers and the emails.
 func (c *checker) onRecord(f Final, calls []*Call) {
-	charged, silent := accounted(calls, func(call *Call) bool { return !call.Door && call.charged() })
+	charged, silent := accounted(calls, func(call *Call) bool { return !call.Door && (call.charged() || c.keeps(call)) })
 	by := c.submitted(f.Subject, calls)
 	record := map[string]bool{}
 	for _, id := range f.IDs {
