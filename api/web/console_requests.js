@@ -1,8 +1,9 @@
 // What the node did last, as it happens.
 
-import { announce, ask, errorText, listen } from "./console_ask.js";
+import { ask, errorText, listen } from "./console_ask.js";
+import { asCurl, copy, outcome, whole, why } from "./console_entry.js";
 import { tableRow } from "./console_table.js";
-import { clock, moment } from "./lengths.js";
+import { moment } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 const most = 100; // rows
@@ -24,10 +25,7 @@ at("other-log").addEventListener("click", () => {
   showAudited(!audited);
   watchRequests();
 });
-at("copy-curl").addEventListener("click", async () => {
-  const text = `curl -s '${new URL(path(), location)}' -H "Authorization: Bearer $ADMIN"`;
-  await navigator.clipboard.writeText(text).then(() => announce("Copied."), () => showNote(text));
-});
+at("copy-curl").addEventListener("click", () => copy(at("copy-curl"), asCurl(path()), showNote));
 
 // findRequests shows the requests of a mailbox that was looked up.
 export function findRequests({ mailbox, email }) {
@@ -132,32 +130,35 @@ function showNote(text) {
   at("find-note").textContent = text;
 }
 
-const seconds = (ms) => (ms > 0 ? `wait ${clock(ms)}` : "");
-
-// inWords writes the milliseconds of the logged limits as clocks.
-const inWords = (said) => said?.replace(/(\d+) ms\b/g, (_, ms) => clock(Number(ms)));
-
 function row(one) {
-  const refused = one.outcome !== "sent" && one.rule !== undefined; // else it is what the next one waits for
-  const why = [refused && `${one.rule}: ${one.limit}`, refused && seconds(one.wait_ms), one.reply, one.cause, one.reason, one.source, inWords(one.said)].filter(Boolean).join(" · ");
-  const line = tableRow([moment(Date.parse(one.at)), "", "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why, one.id ?? one.request_id ?? "", one.node ?? ""],
+  const line = tableRow(["", "", "", [one.key, one.door, one.visitor].filter(Boolean).join(" · "), why(one), one.id ?? one.request_id ?? "", one.node ?? ""],
     ["", "", "", "", "", "code-text", ""]);
-  line.children[1].replaceChildren(outcome(one));
+  line.children[0].append(unfolder(one, line));
+  line.children[1].append(outcome(one));
   if (one.mailbox) {
     line.children[2].append(opener(one.mailbox));
   }
   return line;
 }
 
-// kinds are those of outcomes that are neither a failure nor a matter of course.
-const kinds = { sent: "good", correct: "good", taken: "good", "quota-exceeded": "wait", challenged: "wait", "recipient-denied": "wait", incorrect: "wait",
-  rejected: "bad", unavailable: "bad", deferred: "bad", busy: "bad", "store-unavailable": "bad", unknown: "bad", failed: "bad" };
-
-function outcome(one) {
-  const word = document.createElement("span");
-  word.className = `pill ${kinds[one.outcome] ?? ""}`;
-  word.textContent = one.count ? `${one.outcome} ×${one.count.toLocaleString()}` : one.outcome;
-  return word;
+// unfolder opens a row into the whole request, in a row of its own below it.
+function unfolder(one, line) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain unfold", textContent: moment(Date.parse(one.at)), ariaExpanded: "false" });
+  let below;
+  button.addEventListener("click", () => {
+    below?.remove();
+    button.ariaExpanded = below ? "false" : "true";
+    if (below) {
+      below = undefined;
+      return;
+    }
+    below = tableRow([""]);
+    below.className = "whole";
+    below.children[0].colSpan = line.children.length;
+    below.children[0].append(whole(one, audited, showNote));
+    line.after(below);
+  });
+  return button;
 }
 
 // opener opens a mailbox whose address was typed, and else shows the requests of its hash.

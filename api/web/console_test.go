@@ -309,7 +309,7 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	v.enters("find-outcome", "sent")
 	v.reads("requests", "250 2.0.0 OK: queued")
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
-	v.click("#requests button")
+	v.click("#requests td:nth-child(3) button")
 	v.reads("found-title", "Bob+x@example.com")
 	v.click("#copy-curl")
 	v.isTrue(`/^(Copied\.|)$/.test(document.getElementById("announce").textContent) || document.getElementById("find-note").textContent.startsWith("curl -s")`)

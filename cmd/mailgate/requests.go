@@ -55,9 +55,14 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	if q.Since > 0 {
 		query.Set("since", time.Now().Add(-q.Since).UTC().Format(time.RFC3339))
 	}
+	begun := false
 	print := func(text []byte) error {
 		line := string(text)
 		if !q.JSON {
+			if !begun {
+				fmt.Fprintln(to.out, requestsHeader)
+				begun = true
+			}
 			var one keptRequest
 			if err := json.Unmarshal(text, &one); err != nil {
 				return fmt.Errorf("the answer is not mailgate's: %w", err)
@@ -141,6 +146,11 @@ type keptRequest struct {
 	Wait                                                                                    int64  `json:"wait_ms"`
 }
 
+// The columns of a request. Times are in UTC.
+const requestColumns = "%-24s  %-14s %-8s %-10s %-10s [%s]  %s"
+
+var requestsHeader = fmt.Sprintf(requestColumns, "TIME (UTC)", "OUTCOME", "DOOR", "MAILBOX", "CALLER", "ID", "WHY")
+
 // line formats it for people.
 func (k keptRequest) line() string {
 	why := []string{}
@@ -159,5 +169,5 @@ func (k keptRequest) line() string {
 		why = append(why, "at "+k.Node)
 	}
 	id := cmp.Or(k.ID, k.RequestID)
-	return uncontrolled(fmt.Sprintf("%s  %-14s %-8s %-10s %-10s [%s]  %s", k.At.UTC().Format("2006-01-02T15:04:05.000Z"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
+	return uncontrolled(fmt.Sprintf(requestColumns, k.At.UTC().Format("2006-01-02T15:04:05.000Z"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
 }

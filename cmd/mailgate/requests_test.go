@@ -20,14 +20,20 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 		t.Fatalf("at the SMTP door: %v", err)
 	}
 	printed := does(t, environ, exitOK, "mailbox.minute for ", "requests", "Alice+x@example.com")
+	header, printed, _ := strings.Cut(printed, "\n")
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	if !strings.HasPrefix(header, "TIME (UTC) ") || strings.Index(header, "MAILBOX") != strings.Index(lines[0], "8555ce41e4") || strings.Index(header, "WHY") > strings.Index(lines[0], "250 2.0.0") {
+		t.Errorf("the header is\n%s\n%s", header, lines[0])
+	}
 	if len(lines) != 2 || !strings.Contains(lines[0], "sent           http     8555ce41e4 app        ["+sent.Body.ID.(string)+"]  250 2.0.0") || !strings.Contains(lines[1], "quota-exceeded smtp     8555ce41e4") {
 		t.Errorf("printed\n%s", printed)
 	}
 	if at, err := time.Parse(time.RFC3339, strings.Fields(lines[0])[0]); err != nil || at.Location() != time.UTC || time.Since(at).Abs() > time.Hour {
 		t.Errorf("the time is printed as %s", lines[0])
 	}
-	does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m")
+	if text := does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m"); !strings.HasPrefix(text, `{"position":`) || strings.Count(text, "\n") != 1 {
+		t.Errorf("one entry is printed as\n%s", text)
+	}
 	if none := does(t, environ, exitOK, "mailgate: no such request; a node keeps up to 50,000 since it started\n", "requests", "--key", "other"); none != "" {
 		t.Errorf("printed\n%s", none)
 	}
