@@ -14,7 +14,7 @@ func TestSend_Denied_NotCharged(t *testing.T) {
 	r := newRig(t, setup{})
 	deny := func(domains ...string) {
 		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.Mailboxes}
-		set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{Domains: domains}}, {Name: "bounced", Some: rules.Some{Mailboxes: []string{"gone@example.com"}}}}}, mailbox))(t)
+		set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{rules.ByDomain: rules.Names(domains...)}}, {Name: "bounced", Some: rules.Some{rules.ByMailbox: rules.Names("gone@example.com")}}}}, mailbox))(t)
 		r.Reload(delivery.Live{Rules: set, Composer: r.Options.Live.Composer})
 	}
 	deny("example.net")

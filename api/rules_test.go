@@ -3,7 +3,6 @@ package api_test
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,7 +191,7 @@ func TestLookup_CallersRule_TellsTheCallerOnly(t *testing.T) {
 // An exempt mailbox has no limits of its own, and other rules apply.
 func TestSend_ExemptMailbox_HasNoLimits(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
-		own.Cases = []rules.Case{{Some: rules.Some{Mailboxes: []string{"e2e-*@example.com"}}}}
+		own.Cases = []rules.Case{{Some: rules.Some{rules.ByMailbox: rules.Names("e2e-*@example.com")}}}
 		return also("visitors", rules.ByClientIP, "hour=1/1h")(r, own)
 	}})
 	for _, got := range []reply{r.send("e2e-1@example.com"), r.send("e2e-1@example.com"), r.do("GET", "/mailboxes/e2e-1@example.com", appKey, "")} {
@@ -234,7 +233,7 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 // Subdomains are counted with the domain that was registered. Exempt domains are as they are written.
 func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		exempt := rules.Some{Mailboxes: []string{"@qa.wilder.example"}}
+		exempt := rules.Some{rules.ByMailbox: rules.Names("@qa.wilder.example")}
 		return []rules.Rule{{Name: "domains", By: rules.ByDomain, Limiter: r.tiers("domains", "minute=3/1m"), Cases: []rules.Case{{Some: exempt}}}}
 	}})
 	for i := range 3 {
@@ -258,7 +257,7 @@ func TestSend_Subdomains_AreOneDomain(t *testing.T) {
 // send is logged, and no other.
 func TestSend_AddressInside_IsLoggedOnce(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		exempt := rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+		exempt := rules.Some{rules.ByClientIP: rules.Names("10.1.0.0/16")}
 		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.tiers("visitors", "hour=9/1h"), Cases: []rules.Case{{Some: exempt}}}}
 	}})
 	for i, step := range []struct {

@@ -26,7 +26,7 @@ func TestWhatIf_SendsOfADay_CountedByRule(t *testing.T) {
 			}
 			shadow := rule("trial", rules.ByPurpose, "hour=1/1h")
 			shadow.Shadow = true
-			set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{Domains: []string{"example.net"}}}}},
+			set := must.Get(rules.New(rules.Options{Denials: []rules.Case{{Name: "disposable", Some: rules.Some{rules.ByDomain: rules.Names("example.net")}}}},
 				rule(rules.MailboxRule, rules.ByMailbox, "day=100/24h"), rule("visitor", rules.ByClientIP, "minute=2/60s"), shadow))(t)
 			return set, func() { _ = own.Close() }, wrong
 		}

@@ -19,7 +19,7 @@ func TestConsole_DeniedMailbox_NamesNoWait(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
 		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes}
-		denied := rules.Case{Name: "disposable", Some: rules.Some{Domains: []string{"mailinator.example"}}}
+		denied := rules.Case{Name: "disposable", Some: rules.Some{rules.ByDomain: rules.Names("mailinator.example")}}
 		o.Live.Rules = must.Get(rules.New(rules.Options{Denials: []rules.Case{denied}}, mailbox))(t)
 	})
 	v := newVisitor(t)

@@ -148,15 +148,9 @@ func inShadow(shadow bool) string {
 
 // some counts what some of the sends are named by, and shows none of it.
 func some(word string, s rules.Some) (text string) {
-	for _, list := range []struct {
-		n    int
-		what string
-	}{
-		{len(s.Mailboxes), "mailboxes"}, {len(s.Domains), "domains"}, {len(s.Networks), "networks"}, {len(s.Callers), "api keys"},
-		{len(s.Templates), "templates"}, {len(s.Purposes), "purposes"},
-	} {
-		if list.n > 0 {
-			text += fmt.Sprintf("; %s %s: %d", word, list.what, list.n)
+	for _, by := range rules.Bys() {
+		if n := len(s[by]); n > 0 {
+			text += fmt.Sprintf("; %s %s: %d", word, by.List(), n)
 		}
 	}
 	return text
@@ -210,21 +204,26 @@ func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	if c.APIKeys.IsZero() {
 		known = append(known, rules.Caller(""))
 	}
-	callers := func(what string, names ...string) {
-		missing := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(known, name) })
+	callers := func(what string, names ...rules.Name) {
+		var missing []string
+		for _, name := range names {
+			if !slices.Contains(known, name.Text) {
+				missing = append(missing, name.Text)
+			}
+		}
 		if len(missing) > 0 {
 			all = append(all, fmt.Sprintf("the %s names API keys that are not set: %s", what, strings.Join(missing, ", ")))
 		}
 	}
 	for _, r := range file.Rules {
-		names := slices.Clone(r.Only.Callers)
+		names := slices.Clone(r.Only[rules.ByAPIKey])
 		for _, c := range r.Cases {
-			names = append(names, c.Callers...)
+			names = append(names, c.Some[rules.ByAPIKey]...)
 		}
 		callers("rule "+r.Name, names...)
 	}
 	for _, d := range file.Denials {
-		callers("denial "+d.Name, slices.Clone(d.Callers)...)
+		callers("denial "+d.Name, d.Some[rules.ByAPIKey]...)
 	}
 	all = append(all, file.Notes...)
 	if file.Mailbox().Shadow {

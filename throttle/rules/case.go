@@ -1,9 +1,13 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
@@ -19,6 +23,87 @@ type Case struct {
 	Name    string // of a denial
 	Comment string // for people
 	Shadow  bool   // it reports what it would have refused, and changes nothing
+	// File is where the case is written, and List a file with names of it. They are told to people, and not read.
+	File, List string
+}
+
+// What a case does, in the words of a file of rules.
+const (
+	Deny     = "deny"
+	Exempt   = "exempt"
+	Override = "override"
+)
+
+// Match is a case that decides about a send, and where the name that the send has is written.
+type Match struct {
+	Rule    string `json:"rule"` // of which it is a case; the name of a denial
+	Does    string `json:"does"` // Deny, Exempt or Override
+	Shadow  bool   `json:"shadow,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"` // 0 if it is unknown
+}
+
+// String returns the match as one line without any name of a send: "mailbox: override (tests of sign-up, rules.yaml:7)".
+func (m Match) String() string {
+	does := m.Does
+	if m.Shadow {
+		does = "shadow " + does
+	}
+	place := m.File
+	if m.Line > 0 {
+		place += ":" + strconv.Itoa(m.Line)
+	}
+	why := strings.Trim(m.Comment+", "+place, ", ")
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return m.Rule + ": " + does + why
+}
+
+// match returns what is told of a case of a rule, or of a denial, that an index found.
+func match(all []Case, rule, does string, e entry) Match {
+	c := &all[e.n-1]
+	if c.Limit != nil {
+		does = Override
+	}
+	m := Match{Rule: cmp.Or(c.Name, rule), Does: does, Shadow: c.Shadow, Comment: c.Comment, File: c.File, Line: int(e.line)}
+	if e.line < 0 {
+		m.File, m.Line = c.List, -m.Line
+	}
+	return m
+}
+
+// Matches returns the cases that decide about a send, in the order of the rules: of a denied send the denial alone. Those
+// in shadow are beside the others. No home is asked.
+func (s *Set) Matches(send Send) []Match {
+	if e := s.denies.find(send); e.n > 0 {
+		return []Match{match(s.denials, "", Deny, e)}
+	}
+	all := []Match{}
+	for i := range s.rules {
+		all = append(all, s.rules[i].Matches(send)...)
+	}
+	for i, x := range s.shadows {
+		if e := x.find(send); e.n > 0 {
+			all = append(all, match(s.denials[i:], "", Deny, e))
+		}
+	}
+	return all
+}
+
+// Matches returns the cases of the rule that decide about a send.
+func (r *Rule) Matches(send Send) []Match {
+	all := []Match{}
+	if !r.counts(send) {
+		return all
+	}
+	for _, x := range []*index{r.cases, r.shadows} {
+		if e := x.find(send); e.n > 0 {
+			all = append(all, match(r.Cases, r.Name, Exempt, e))
+		}
+	}
+	return all
 }
 
 // shadowLimit is what a shadow that would have denied a send has as its limit.
@@ -28,73 +113,67 @@ const shadowLimit = "denied"
 // limit decides about each record: it is the same for a send and for a look at what was counted, and a home
 // may remember what it refuses.
 func (b By) CheckLimit(s Some) error {
-	for _, list := range []struct {
-		n    int
-		what string
-		by   []By
-	}{
-		{len(s.Mailboxes), "mailboxes", []By{ByMailbox}},
-		{len(s.Domains), "domains", []By{ByMailbox, ByDomain}},
-		{len(s.Networks), "networks", []By{ByClientIP}},
-		{len(s.Callers), "api_keys", []By{ByAPIKey}},
-		{len(s.Templates), "templates", []By{ByTemplate}},
-		{len(s.Purposes), "purposes", []By{ByPurpose}},
-	} {
-		if list.n > 0 && !slices.ContainsFunc(list.by, b.Has) {
-			return fmt.Errorf("the rule counts by %s, so it has no other limits for %s", b, list.what)
+	for _, by := range Bys() {
+		if len(s[by]) > 0 && !b.Has(by) && !(by == ByDomain && b.Has(ByMailbox)) {
+			return fmt.Errorf("the rule counts by %s, so it has no other limits for %s", b, by.List())
 		}
 	}
 	const visitor = 64 // bits of an IPv6 address
-	for _, p := range s.Networks {
-		if p.Addr().Is6() && p.Bits() > visitor {
+	for _, name := range s[ByClientIP] {
+		if p, err := netip.ParsePrefix(name.Text); err == nil && p.Addr().Is6() && p.Bits() > visitor {
 			return errors.New("IPv6 visitors are counted by the first 64 bits; a network is /64 or larger")
 		}
 	}
-	if !b.Has(ByMailbox) && slices.ContainsFunc(s.Domains, func(domain string) bool { return address.DomainOf(domain) != domain }) {
+	if !b.Has(ByMailbox) && slices.ContainsFunc(s[ByDomain], func(name Name) bool { return address.DomainOf(name.Text) != name.Text }) {
 		return errors.New("domains are counted as they are registered, with all below them")
 	}
 	return nil
 }
 
 // prepare makes the indexes of the rule and the limiters of its cases.
-func (r *Rule) prepare() error {
-	some, shadows := make([]Some, len(r.Cases)), make([]Some, len(r.Cases))
+func (r *Rule) prepare() (err error) {
 	r.limiters = make([]*throttle.Limiter, len(r.Cases))
 	for i, c := range r.Cases {
 		if c.Limit != nil {
-			if err := r.By.CheckLimit(c.Some); err != nil {
-				return r.wrap(err)
-			}
+			err = cmp.Or(err, r.By.CheckLimit(c.Some))
 			r.limiters[i] = r.Limiter.With(c.Limit)
 		}
-		if c.Shadow {
-			shadows[i] = c.Some
-		} else {
-			some[i] = c.Some
+	}
+	for _, x := range []struct {
+		to     **index
+		of     []Case
+		shadow bool
+	}{{&r.only, []Case{{Some: r.Only}}, false}, {&r.cases, r.Cases, false}, {&r.shadows, r.Cases, true}} {
+		if err == nil {
+			*x.to, err = newIndex(x.of, x.shadow)
 		}
 	}
-	r.only, r.cases, r.shadows = newIndex(r.Only), newIndex(some...), newIndex(shadows...)
-	return nil
+	return r.wrap(err)
 }
 
-// meet returns what the rule counts the send under and the limiter that decides, if the rule applies, and the case
-// that says so, if one does.
-func (r *Rule) meet(send Send) (key string, limiter *throttle.Limiter, c *Case) {
-	if r.Budget != nil && send.Unverifiable || r.only != nil && r.only.find(send) == 0 {
-		return "", nil, nil
+// counts reports whether the rule is for the send, if no case is.
+func (r *Rule) counts(send Send) bool {
+	return (r.Budget == nil || !send.Unverifiable) && (r.only == nil || r.only.find(send).n > 0)
+}
+
+// meet returns what the rule counts the send under and the limiter that decides, if the rule applies.
+func (r *Rule) meet(send Send) (key string, limiter *throttle.Limiter) {
+	if !r.counts(send) {
+		return "", nil
 	}
 	limiter = r.Limiter
-	if n := r.cases.find(send); n > 0 {
-		if c, limiter = &r.Cases[n-1], r.limiters[n-1]; limiter == nil {
-			return "", nil, c
-		}
+	if n := r.cases.find(send).n; n > 0 {
+		limiter = r.limiters[n-1]
 	}
-	return r.By.Key(send), limiter, c
+	if limiter == nil {
+		return "", nil
+	}
+	return r.By.Key(send), limiter
 }
 
 // limiterFor returns the limiter that decides about what the rule has counted.
 func (r *Rule) limiterFor(send Send) *throttle.Limiter {
-	if _, limiter, _ := r.meet(send); limiter != nil {
+	if _, limiter := r.meet(send); limiter != nil {
 		return limiter
 	}
 	return r.Limiter
@@ -102,7 +181,7 @@ func (r *Rule) limiterFor(send Send) *throttle.Limiter {
 
 // denied returns the denial of the send, nil if there is none. No home is asked.
 func (s *Set) denied(send Send) *Case {
-	if n := s.denies.find(send); n > 0 {
+	if n := s.denies.find(send).n; n > 0 {
 		return &s.denials[n-1]
 	}
 	return nil
@@ -111,7 +190,7 @@ func (s *Set) denied(send Send) *Case {
 // shadowsOf are the shadow denials that would have denied the send.
 func (s *Set) shadowsOf(send Send) (all []Refusal) {
 	for i, x := range s.shadows {
-		if x.find(send) > 0 {
+		if x.find(send).n > 0 {
 			all = append(all, Refusal{Rule: s.denials[i].Name, Verdict: throttle.Verdict{Limit: shadowLimit}})
 		}
 	}

@@ -2,7 +2,6 @@ package rules_test
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -17,26 +16,21 @@ import (
 )
 
 func denies(some rules.Some) rules.Options {
-	return rules.Options{Denials: []rules.Case{{Name: "other", Some: rules.Some{Purposes: []string{"spam"}}}, {Name: "list", Some: some}}}
+	return rules.Options{Denials: []rules.Case{{Name: "other", Some: rules.Some{rules.ByPurpose: rules.Names("spam")}}, {Name: "list", Some: some}}}
 }
 
 // A denial refuses whatever is in one of its lists, label by label, and charges nothing.
 func TestTake_Denied_ByEachList(t *testing.T) {
-	networks := func(all ...string) (s rules.Some) {
-		for _, one := range all {
-			s.Networks = append(s.Networks, netip.MustParsePrefix(one))
-		}
-		return s
-	}
+	networks := func(all ...string) rules.Some { return rules.Some{rules.ByClientIP: rules.Names(all...)} }
 	for want, all := range map[string][]rules.Some{
 		"list": {
-			{Domains: []string{"b.example"}}, {Domains: []string{"x.example", "sub.b.example"}}, {Domains: []string{"deep.sub.b.example"}}, {Mailboxes: []string{"a@deep.sub.b.example"}},
-			{Mailboxes: []string{"*a*@deep.sub.b.example"}}, {Mailboxes: []string{"@deep.sub.b.example"}}, networks("192.0.2.0/24"), networks("192.0.0.0/8", "192.0.2.1/32"),
-			{Callers: []string{"web"}}, {Templates: []string{"code"}}, {Purposes: []string{"login"}},
+			{rules.ByDomain: rules.Names("b.example")}, {rules.ByDomain: rules.Names("x.example", "sub.b.example")}, {rules.ByDomain: rules.Names("deep.sub.b.example")}, {rules.ByMailbox: rules.Names("a@deep.sub.b.example")},
+			{rules.ByMailbox: rules.Names("*a*@deep.sub.b.example")}, {rules.ByMailbox: rules.Names("@deep.sub.b.example")}, networks("192.0.2.0/24"), networks("192.0.0.0/8", "192.0.2.1/32"),
+			{rules.ByAPIKey: rules.Names("web")}, {rules.ByTemplate: rules.Names("code")}, {rules.ByPurpose: rules.Names("login")},
 		},
 		"": {
-			{}, {Domains: []string{"ub.b.example", ".b.example", "other.deep.sub.b.example", "", "@deep.sub.b.example"}}, {Mailboxes: []string{"@b.example", "aa@deep.sub.b.example"}},
-			networks("192.0.3.0/24", "::/1"), {Callers: []string{"we"}},
+			{}, {rules.ByDomain: rules.Names("ub.b.example", ".b.example", "other.deep.sub.b.example", "", "@deep.sub.b.example")}, {rules.ByMailbox: rules.Names("@b.example", "aa@deep.sub.b.example")},
+			networks("192.0.3.0/24", "::/1"), {rules.ByAPIKey: rules.Names("we")},
 		},
 	} {
 		for _, some := range all {
@@ -55,10 +49,10 @@ func TestTake_Denied_ByEachList(t *testing.T) {
 // A shadow denial reports what it would have refused.
 func TestTake_ShadowDenial_Reports(t *testing.T) {
 	r := newRig(t)
-	o := denies(rules.Some{Callers: []string{"web"}})
+	o := denies(rules.Some{rules.ByAPIKey: rules.Names("web")})
 	o.Denials[1].Shadow = true
 	visitor := r.exact("visitor", rules.ByClientIP, "hour=9/1h")
-	visitor.Cases = []rules.Case{{Some: rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, Limit: throttletest.Policy(t, "hour=1/1h"), Shadow: true}}
+	visitor.Cases = []rules.Case{{Some: rules.Some{rules.ByClientIP: rules.Names("192.0.2.0/24")}, Limit: throttletest.Policy(t, "hour=1/1h"), Shadow: true}}
 	set := must.Get(rules.New(o, r.mailbox("hour=1/1h"), visitor))(t)
 	for i, want := range []string{"denied", "hour"} { // a shadow case counts what its rule admits
 		d := take(t, set, to(fmt.Sprintf("a%d@b.example", i)))
@@ -78,11 +72,11 @@ func TestTake_Override_NarrowestDecides(t *testing.T) {
 	override := func(limit string, some rules.Some) {
 		mailbox.Cases = append(mailbox.Cases, rules.Case{Some: some, Limit: throttletest.Policy(t, limit)})
 	}
-	override("hour=3/1h", rules.Some{Domains: []string{"b.example"}})
-	override("hour=1/1h", rules.Some{Domains: []string{"sub.b.example"}})
-	override("hour=4/1h", rules.Some{Mailboxes: []string{"*x@sub.b.example"}})
-	override("hour=5/1h", rules.Some{Mailboxes: []string{"vip@sub.b.example"}})
-	mailbox.Cases = append(mailbox.Cases, rules.Case{Some: rules.Some{Mailboxes: []string{"gone@b.example"}, Domains: []string{"free.sub.b.example"}, Callers: []string{"web"}}})
+	override("hour=3/1h", rules.Some{rules.ByDomain: rules.Names("b.example")})
+	override("hour=1/1h", rules.Some{rules.ByDomain: rules.Names("sub.b.example")})
+	override("hour=4/1h", rules.Some{rules.ByMailbox: rules.Names("*x@sub.b.example")})
+	override("hour=5/1h", rules.Some{rules.ByMailbox: rules.Names("vip@sub.b.example")})
+	mailbox.Cases = append(mailbox.Cases, rules.Case{Some: rules.Some{rules.ByMailbox: rules.Names("gone@b.example"), rules.ByDomain: rules.Names("free.sub.b.example"), rules.ByAPIKey: rules.Names("web")}})
 	set := r.set(false, mailbox)
 	for email, limit := range map[string]int{"a@b.example": 3, "a@x.b.example": 3, "a@sub.b.example": 1, "a@x.sub.b.example": 1, "ax@sub.b.example": 4, "vip@sub.b.example": 5} {
 		for n := range limit + 1 {
@@ -111,9 +105,9 @@ func TestPeek_TwoTraitsOverridden_OneOrder(t *testing.T) {
 		by   rules.By
 		some rules.Some
 	}{
-		{rules.ByMailbox, rules.Some{Mailboxes: []string{send.Mailbox}}}, {rules.ByDomain, rules.Some{Domains: []string{"b.example"}}},
-		{rules.ByClientIP, rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}, {rules.ByAPIKey, rules.Some{Callers: []string{send.Caller}}},
-		{rules.ByTemplate, rules.Some{Templates: []string{send.Template}}}, {rules.ByPurpose, rules.Some{Purposes: []string{send.Purpose}}},
+		{rules.ByMailbox, rules.Some{rules.ByMailbox: rules.Names(send.Mailbox)}}, {rules.ByDomain, rules.Some{rules.ByDomain: rules.Names("b.example")}},
+		{rules.ByClientIP, rules.Some{rules.ByClientIP: rules.Names("192.0.2.0/24")}}, {rules.ByAPIKey, rules.Some{rules.ByAPIKey: rules.Names(send.Caller)}},
+		{rules.ByTemplate, rules.Some{rules.ByTemplate: rules.Names(send.Template)}}, {rules.ByPurpose, rules.Some{rules.ByPurpose: rules.Names(send.Purpose)}},
 	}
 	for i, first := range order {
 		for _, other := range order[i+1:] {
@@ -131,19 +125,19 @@ func TestPeek_TwoTraitsOverridden_OneOrder(t *testing.T) {
 
 // One limit decides about each record, or a look at it and the memory of refusals would tell another than a send.
 func TestNew_OverrideNotByTheKey_Refused(t *testing.T) {
-	prefix := func(text string) rules.Some { return rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix(text)}} }
+	prefix := func(text string) rules.Some { return rules.Some{rules.ByClientIP: rules.Names(text)} }
 	pair, _ := rules.Pair(rules.ByAPIKey, rules.ByMailbox)
-	domains := func(all ...string) rules.Some { return rules.Some{Domains: all} }
+	domains := func(all ...string) rules.Some { return rules.Some{rules.ByDomain: rules.Names(all...)} }
 	for _, tt := range []struct {
 		by   rules.By
 		some rules.Some
 		ok   bool
 	}{
-		{rules.ByMailbox, prefix("192.0.2.0/24"), false}, {rules.ByMailbox, rules.Some{Callers: []string{"web"}}, false}, {rules.ByClientIP, rules.Some{Mailboxes: []string{"a@b.example"}}, false},
-		{rules.ByAll, domains("b.example"), false}, {rules.ByDomain, domains("sub.b.example"), false}, {rules.ByDomain, rules.Some{Mailboxes: []string{"@b.example"}}, false},
-		{rules.ByClientIP, prefix("2001:db8::/65"), false}, {rules.ByTemplate, rules.Some{Purposes: []string{"x"}}, false},
-		{rules.ByClientIP, prefix("2001:db8::/64"), true}, {rules.ByDomain, domains("b.example"), true}, {pair, domains("sub.b.example"), true}, {pair, rules.Some{Callers: []string{"web"}}, true},
-		{rules.ByPurpose, rules.Some{Purposes: []string{"x"}}, true}, {rules.ByTemplate, rules.Some{Templates: []string{"x"}}, true},
+		{rules.ByMailbox, prefix("192.0.2.0/24"), false}, {rules.ByMailbox, rules.Some{rules.ByAPIKey: rules.Names("web")}, false}, {rules.ByClientIP, rules.Some{rules.ByMailbox: rules.Names("a@b.example")}, false},
+		{rules.ByAll, domains("b.example"), false}, {rules.ByDomain, domains("sub.b.example"), false}, {rules.ByDomain, rules.Some{rules.ByMailbox: rules.Names("@b.example")}, false},
+		{rules.ByClientIP, prefix("2001:db8::/65"), false}, {rules.ByTemplate, rules.Some{rules.ByPurpose: rules.Names("x")}, false},
+		{rules.ByClientIP, prefix("2001:db8::/64"), true}, {rules.ByDomain, domains("b.example"), true}, {pair, domains("sub.b.example"), true}, {pair, rules.Some{rules.ByAPIKey: rules.Names("web")}, true},
+		{rules.ByPurpose, rules.Some{rules.ByPurpose: rules.Names("x")}, true}, {rules.ByTemplate, rules.Some{rules.ByTemplate: rules.Names("x")}, true},
 	} {
 		r := newRig(t)
 		rule := r.exact("other", tt.by, "hour=2/1h")
@@ -167,8 +161,8 @@ func TestTake_OverridesFromMemory_AsRedisAnswers(t *testing.T) {
 			limiter = memory.Limiter(limiter)
 		}
 		rule := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter, Cases: []rules.Case{
-			{Some: rules.Some{Domains: []string{"loose.example"}}, Limit: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
-			{Some: rules.Some{Mailboxes: []string{"a@strict.example"}}, Limit: throttletest.Policy(t, "hour=1/1h")},
+			{Some: rules.Some{rules.ByDomain: rules.Names("loose.example")}, Limit: throttletest.Policy(t, "blink=5/100ms,hour=30/1h")},
+			{Some: rules.Some{rules.ByMailbox: rules.Names("a@strict.example")}, Limit: throttletest.Policy(t, "hour=1/1h")},
 		}}
 		return must.Get(rules.New(rules.Options{Remote: true}, rule))(t), memory
 	}
@@ -207,10 +201,10 @@ func BenchmarkTake_Lists(b *testing.B) {
 			r := newRig(b)
 			mailbox, some := r.mailbox("day=1000/24h"), rules.Some{}
 			for i := range n {
-				some.Domains = append(some.Domains, fmt.Sprintf("disposable%d.example.com", i))
+				some[rules.ByDomain] = append(some[rules.ByDomain], rules.Name{Text: fmt.Sprintf("disposable%d.example.com", i)})
 			}
 			for i := range n / 10 {
-				one := rules.Some{Mailboxes: []string{fmt.Sprintf("user%d@b.example", i)}}
+				one := rules.Some{rules.ByMailbox: rules.Names(fmt.Sprintf("user%d@b.example", i))}
 				mailbox.Cases = append(mailbox.Cases, rules.Case{Some: one, Limit: throttletest.Policy(b, "day=1000/24h")})
 			}
 			set := must.Get(rules.New(denies(some), mailbox))(b)

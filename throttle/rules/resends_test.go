@@ -76,7 +76,9 @@ func TestTake_AnyResends_WaitIsExact(t *testing.T) {
 // What is kept for first mails is only for those that are certainly first.
 func TestTake_NotCertainlyFirst_IsAResend(t *testing.T) {
 	for name, change := range map[string]func(*rules.Rule){
-		"exempt":     func(m *rules.Rule) { m.Cases = []rules.Case{{Some: rules.Some{Mailboxes: []string{"@b.example"}}}} },
+		"exempt": func(m *rules.Rule) {
+			m.Cases = []rules.Case{{Some: rules.Some{rules.ByMailbox: rules.Names("@b.example")}}}
+		},
 		"peek fails": func(m *rules.Rule) { fault(&m.Limiter, "peek") },
 	} {
 		r := newRig(t)

@@ -49,12 +49,12 @@ func (s *Set) questions(send Send) []question {
 	}
 	for i := range s.rules {
 		r := &s.rules[i]
-		key, limiter, _ := r.meet(send)
+		key, limiter := r.meet(send)
 		if key == "" {
 			continue
 		}
 		round = append(round, question{rule: r, key: key, limiter: limiter, waived: r.Challenge && solved})
-		if n := r.shadows.find(send); n > 0 && r.limiters[n-1] != nil {
+		if n := r.shadows.find(send).n; n > 0 && r.limiters[n-1] != nil {
 			round = append(round, question{rule: r, key: key, limiter: r.limiters[n-1], trial: true})
 		}
 	}

@@ -66,16 +66,16 @@ type Options struct {
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
-	some := make([]Some, len(s.denials))
+	var err error
+	if s.denies, err = newIndex(s.denials, false); err != nil {
+		return nil, err
+	}
 	s.shadows = make([]*index, len(s.denials))
-	for i, d := range s.denials {
-		if d.Shadow {
-			s.shadows[i] = newIndex(d.Some)
-		} else {
-			some[i] = d.Some
+	for i := range s.denials {
+		if s.shadows[i], err = newIndex(s.denials[i:i+1], true); err != nil {
+			return nil, err
 		}
 	}
-	s.denies = newIndex(some...)
 	if o.Tokens != nil {
 		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
 	}
@@ -136,7 +136,7 @@ func (s *Set) Names() []string {
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
 	return slices.ContainsFunc(s.rules, func(r Rule) bool {
-		key, _, _ := r.meet(send)
+		key, _ := r.meet(send)
 		return r.By.Has(by) && key != ""
 	})
 }

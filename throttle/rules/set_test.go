@@ -71,20 +71,20 @@ func TestTake_ClientAddresses_CountByVisitor(t *testing.T) {
 }
 
 func TestTake_ExemptAndOnly_CountTheRest(t *testing.T) {
-	mailboxes := func(all ...string) rules.Some { return rules.Some{Mailboxes: all} }
+	mailboxes := func(all ...string) rules.Some { return rules.Some{rules.ByMailbox: rules.Names(all...)} }
 	networks := func(one, two string) rules.Some {
-		return rules.Some{Networks: []netip.Prefix{netip.MustParsePrefix(one), netip.MustParsePrefix(two)}}
+		return rules.Some{rules.ByClientIP: rules.Names(one, two)}
 	}
 	for exempt, all := range map[bool][]rules.Some{
 		true: {
 			mailboxes("a@b.example"), mailboxes("@b.example"), mailboxes("*@b.example"), mailboxes("x@y.example", "a*@b.example"),
-			mailboxes("**a**@b.example"), networks("192.0.2.0/24", "fe80::/10"), {Callers: []string{"web"}},
-			{Purposes: []string{"sign-up", "login"}}, {Templates: []string{"code"}, Callers: []string{"batch"}},
+			mailboxes("**a**@b.example"), networks("192.0.2.0/24", "fe80::/10"), {rules.ByAPIKey: rules.Names("web")},
+			{rules.ByPurpose: rules.Names("sign-up", "login")}, {rules.ByTemplate: rules.Names("code"), rules.ByAPIKey: rules.Names("batch")},
 		},
 		false: {
 			mailboxes(), mailboxes("?@b.example", "[a]@b.example", "a@b.exampl*", "", "*", "*@*", "@example"),
 			mailboxes("a*a@b.example", "*a*a*@b.example", "b*@b.example"),
-			networks("198.51.100.0/24", "::ffff:0:0/96"), {Callers: []string{"batch", ""}}, {Purposes: []string{"sign-up", ""}}, {Templates: []string{"invite"}},
+			networks("198.51.100.0/24", "::ffff:0:0/96"), {rules.ByAPIKey: rules.Names("batch", "")}, {rules.ByPurpose: rules.Names("sign-up", "")}, {rules.ByTemplate: rules.Names("invite")},
 		},
 	} {
 		for _, e := range all {
@@ -132,7 +132,7 @@ func TestTake_NothingToWaitFor_NamesNoRule(t *testing.T) {
 	r, ahead := newRig(t), newRig(t)
 	ahead.clock.Add(7)
 	shadow, exempt := r.mailbox("minute=1/60s"), r.mailbox("minute=1/60s")
-	shadow.Shadow, exempt.Cases = true, []rules.Case{{Some: rules.Some{Mailboxes: []string{"@b.example"}}}}
+	shadow.Shadow, exempt.Cases = true, []rules.Case{{Some: rules.Some{rules.ByMailbox: rules.Names("@b.example")}}}
 	one, other := r.exact("one", rules.ByAll, "day=9/24h"), ahead.exact("other", rules.ByAll, "day=9/24h")
 	for _, all := range [][]rules.Rule{{shadow, one, other}, {exempt, other, one}} {
 		d := take(t, r.set(false, all...), to("a@b.example"))

@@ -2,126 +2,149 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 )
 
-// Some is some of the sends: those that one of its lists has.
-type Some struct {
-	// Mailboxes are written as Send.Mailbox is. One that begins with @ is its whole domain, and
-	// before the @ a * stands for any characters.
-	Mailboxes []string
-	Domains   []string // with all below them
-	Networks  []netip.Prefix
-	Callers   []string
-	Templates []string
-	Purposes  []string
+// Some is some of the sends, by the traits that name them: mailboxes, domains, networks of visitors, callers, templates
+// and purposes. A send that has one of the names is among them.
+type Some map[By][]Name
+
+// Name is what some sends have as a trait. A mailbox is written as Send.Mailbox is; one that begins with @ is its whole
+// domain, and before the @ a * stands for any characters. A domain has all below it. A visitor is written as a network,
+// as in 192.0.2.0/24.
+type Name struct {
+	Text   string
+	Line   int32 // that it is written on, 0 if that is unknown
+	Listed bool  // the line is one of Case.List
+}
+
+// Names returns names that are on no known line.
+func Names(texts ...string) []Name {
+	all := make([]Name, len(texts))
+	for i, text := range texts {
+		all[i].Text = text
+	}
+	return all
 }
 
 // None reports whether it has no send.
-func (s *Some) None() bool {
-	return len(s.Mailboxes)+len(s.Domains)+len(s.Networks)+len(s.Callers)+len(s.Templates)+len(s.Purposes) == 0
+func (s Some) None() bool {
+	for _, names := range s {
+		if len(names) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
-// index finds which of several Some has a send by a few look-ups, however long their lists are. What it
-// keeps of each is its number, from 1.
+// index finds which of several cases has a send by a few look-ups, however long their lists are.
 type index struct {
-	mailboxes, domains, callers, templates, purposes map[string]int32 // whole domains are among the mailboxes, with their @
+	mailboxes, domains, callers, templates, purposes map[string]entry // whole domains are among the mailboxes, with their @
 	patterns                                         map[string][]pattern
-	networks                                         map[netip.Prefix]int32
+	networks                                         map[netip.Prefix]entry
 	lengths                                          []int // of the networks, longest first
 }
+
+// entry is what an index keeps of a name: which Case has it, from 1, and its line, which is negative if the name is listed.
+type entry struct{ n, line int32 }
 
 // pattern is what is before the @ of a mailbox with a *.
 type pattern struct {
 	local string
-	n     int32
+	entry
 }
 
-// newIndex returns the index of some of them in this order, nil if none has a send.
-func newIndex(all ...Some) *index {
-	if !slices.ContainsFunc(all, func(s Some) bool { return !s.None() }) {
-		return nil
+// newIndex returns the index of those of all cases that are in shadow, or of those that are not; nil if none has a send.
+// Of equal names the first counts.
+func newIndex(all []Case, shadow bool) (*index, error) {
+	if !slices.ContainsFunc(all, func(c Case) bool { return c.Shadow == shadow && !c.None() }) {
+		return nil, nil
 	}
-	x := &index{mailboxes: map[string]int32{}, patterns: map[string][]pattern{}}
-	for i, s := range all {
-		n := int32(i + 1)
-		for _, mailbox := range s.Mailboxes {
-			if at := strings.LastIndexByte(mailbox, '@'); at >= 0 && strings.Contains(mailbox, "*") {
-				x.patterns[mailbox[at:]] = append(x.patterns[mailbox[at:]], pattern{mailbox[:at], n})
-			} else if x.mailboxes[mailbox] == 0 {
-				x.mailboxes[mailbox] = n
-			}
+	x := &index{mailboxes: map[string]entry{}, patterns: map[string][]pattern{}, networks: map[netip.Prefix]entry{}}
+	for i, c := range all {
+		if c.Shadow != shadow {
+			continue
 		}
-		put(&x.domains, s.Domains, n)
-		put(&x.networks, s.Networks, n)
-		put(&x.callers, s.Callers, n)
-		put(&x.templates, s.Templates, n)
-		put(&x.purposes, s.Purposes, n)
-		for _, p := range s.Networks {
-			if !slices.Contains(x.lengths, p.Bits()) {
-				x.lengths = append(x.lengths, p.Bits())
+		for by, names := range c.Some {
+			texts := map[By]*map[string]entry{ByMailbox: &x.mailboxes, ByDomain: &x.domains, ByAPIKey: &x.callers, ByTemplate: &x.templates, ByPurpose: &x.purposes}[by]
+			if texts != nil && *texts == nil {
+				*texts = make(map[string]entry, len(names))
+			}
+			for _, name := range names {
+				e := entry{int32(i + 1), name.Line}
+				if name.Listed {
+					e.line = -e.line
+				}
+				if at := strings.LastIndexByte(name.Text, '@'); by == ByMailbox && at >= 0 && strings.Contains(name.Text, "*") {
+					x.patterns[name.Text[at:]] = append(x.patterns[name.Text[at:]], pattern{name.Text[:at], e})
+				} else if texts != nil {
+					put(*texts, name.Text, e)
+				} else if p, err := netip.ParsePrefix(name.Text); err == nil && by == ByClientIP {
+					put(x.networks, p, e)
+					if !slices.Contains(x.lengths, p.Bits()) {
+						x.lengths = append(x.lengths, p.Bits())
+					}
+				} else {
+					return nil, fmt.Errorf("sends are named by mailbox, domain, network, caller, template or purpose, not by %s %q", by, name.Text)
+				}
 			}
 		}
 	}
 	slices.SortFunc(x.lengths, func(a, b int) int { return b - a })
-	return x
+	return x, nil
 }
 
-// put enters what a list names, unless an earlier one has it.
-func put[T comparable](into *map[T]int32, list []T, n int32) {
-	if *into == nil && len(list) > 0 {
-		*into = make(map[T]int32, len(list))
-	}
-	var unknown T // which no send is named by
-	for _, one := range list {
-		if one != unknown && (*into)[one] == 0 {
-			(*into)[one] = n
-		}
+// put enters a name, unless it has an entry or no send has it.
+func put[T comparable](into map[T]entry, name T, e entry) {
+	var unknown T
+	if name != unknown && into[name].n == 0 {
+		into[name] = e
 	}
 }
 
-// find returns the number of the list that has the most exact name of the send: an address before its domain, and a
-// network before a larger one. It is 0 if none has the send.
-func (x *index) find(s Send) int32 {
+// find returns the entry of the most exact name of the send: an address before its domain, and a network before a
+// larger one. It is zero if none has the send.
+func (x *index) find(s Send) (none entry) {
 	if x == nil {
-		return 0
+		return none
 	}
 	at := max(0, strings.LastIndexByte(s.Mailbox, '@'))
-	if n := cmp.Or(x.mailboxes[s.Mailbox], x.matching(s.Mailbox, at), x.mailboxes[s.Mailbox[at:]]); n != 0 {
-		return n
+	if e := cmp.Or(x.mailboxes[s.Mailbox], x.matching(s.Mailbox, at), x.mailboxes[s.Mailbox[at:]]); e != none {
+		return e
 	}
 	return cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.callers[s.Caller], x.templates[s.Template], x.purposes[s.Purpose])
 }
 
-func (x *index) matching(mailbox string, at int) int32 {
+func (x *index) matching(mailbox string, at int) (none entry) {
 	for _, p := range x.patterns[mailbox[at:]] {
 		if matches(p.local, mailbox[:at]) {
-			return p.n
+			return p.entry
 		}
 	}
-	return 0
+	return none
 }
 
 // domain looks for a domain label by label, with the @ before it.
-func (x *index) domain(rest string) int32 {
+func (x *index) domain(rest string) (none entry) {
 	for dot := 0; len(x.domains) > 0 && dot >= 0 && rest != ""; dot = strings.IndexByte(rest, '.') {
 		rest = rest[dot+1:]
-		if n := x.domains[rest]; n != 0 {
-			return n
+		if e := x.domains[rest]; e != none {
+			return e
 		}
 	}
-	return 0
+	return none
 }
 
-func (x *index) network(client netip.Addr) int32 {
+func (x *index) network(client netip.Addr) (none entry) {
 	for _, bits := range x.lengths {
-		if p, err := client.Prefix(bits); err == nil && x.networks[p] != 0 {
+		if p, err := client.Prefix(bits); err == nil && x.networks[p] != none {
 			return x.networks[p]
 		}
 	}
-	return 0
+	return none
 }
 
 // matches reports whether text is the pattern, in which each * matches any characters.

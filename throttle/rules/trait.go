@@ -29,6 +29,7 @@ const (
 // trait is what there is to know of one.
 type trait struct {
 	by      By
+	list    string // the key of its names in a file of rules; empty if no sends are named by it
 	whose   string // what its limits are of, for people
 	subject string // how an operator writes what it counts by; empty if no operator does
 	// key returns what a send is counted under, or nothing if that is unknown.
@@ -40,7 +41,7 @@ type trait struct {
 // traits are all of them, from those that few sends share to those that all share.
 var traits = []trait{
 	{
-		by: ByMailbox, whose: "this mailbox", subject: "an address",
+		by: ByMailbox, list: "mailboxes", whose: "this mailbox", subject: "an address",
 		key: func(s Send) string { return s.Mailbox },
 		read: func(subject string, of address.Identity, to *Send) bool {
 			mailbox, err := address.Parse(subject, of)
@@ -49,7 +50,7 @@ var traits = []trait{
 		},
 	},
 	{
-		by: ByClientIP, whose: "this visitor's address", subject: "an IPv4 or IPv6 address",
+		by: ByClientIP, list: "networks", whose: "this visitor's address", subject: "an IPv4 or IPv6 address",
 		key: func(s Send) string { return network.Visitor(s.Client) },
 		read: func(subject string, _ address.Identity, to *Send) (ok bool) {
 			client, err := netip.ParseAddr(subject)
@@ -58,12 +59,12 @@ var traits = []trait{
 		},
 	},
 	{
-		by: ByAPIKey, whose: "this caller", subject: "the name of an API key",
+		by: ByAPIKey, list: "api_keys", whose: "this caller", subject: "the name of an API key",
 		key:  func(s Send) string { return s.Caller },
 		read: func(subject string, _ address.Identity, to *Send) bool { to.Caller = subject; return true },
 	},
 	{
-		by: ByDomain, whose: "this mailbox's domain", subject: "a domain, such as example.com",
+		by: ByDomain, list: "domains", whose: "this mailbox's domain", subject: "a domain, such as example.com",
 		key: func(s Send) string { return address.DomainOf(s.Mailbox) },
 		read: func(subject string, of address.Identity, to *Send) bool {
 			mailbox, err := address.Parse("x@"+subject, of)
@@ -72,7 +73,7 @@ var traits = []trait{
 		},
 	},
 	{
-		by: ByPurpose, whose: "this purpose", subject: "a purpose, such as sign-up",
+		by: ByPurpose, list: "purposes", whose: "this purpose", subject: "a purpose, such as sign-up",
 		key: func(s Send) string { return s.Purpose },
 		read: func(subject string, _ address.Identity, to *Send) bool {
 			to.Purpose = subject
@@ -80,7 +81,7 @@ var traits = []trait{
 		},
 	},
 	{
-		by: ByTemplate, whose: "this template", subject: "the name of a template",
+		by: ByTemplate, list: "templates", whose: "this template", subject: "the name of a template",
 		key:  func(s Send) string { return s.Template },
 		read: func(subject string, _ address.Identity, to *Send) bool { to.Template = subject; return true },
 	},
@@ -102,6 +103,9 @@ func Bys() []By {
 	}
 	return all
 }
+
+// List returns the key under which a file of rules names sends by the trait, empty if it does not.
+func (b By) List() string { return b.trait().list }
 
 func (b By) trait() *trait {
 	for i := range traits {

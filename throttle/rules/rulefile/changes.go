@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // Changes are the names of what differs between two files. A denial and an action are named with
@@ -85,14 +88,29 @@ func newPart(form, format string, args ...any) part {
 func (f File) describe() map[string]part {
 	all := map[string]part{}
 	for _, r := range f.Rules {
-		all[r.Name] = newPart(fmt.Sprint(r.By, r.Algorithm.Form(), r.Unverified), "%s: %s, keeps %d, unverified %t, percent %d, shadow %t, challenge %t, only %q, cases %v",
-			r.By, r.Algorithm, r.KeepForFirstSends, r.Unverified, r.Percent, r.Shadow, r.Challenge, r.Only, r.Cases)
+		var cases strings.Builder
+		for _, c := range r.Cases {
+			fmt.Fprintf(&cases, "%q, %v, %q, shadow %t; ", texts(c.Some), c.Limit, c.Comment, c.Shadow)
+		}
+		all[r.Name] = newPart(fmt.Sprint(r.By, r.Algorithm.Form(), r.Unverified), "%s: %s, keeps %d, unverified %t, percent %d, shadow %t, challenge %t, only %q, cases %s",
+			r.By, r.Algorithm, r.KeepForFirstSends, r.Unverified, r.Percent, r.Shadow, r.Challenge, texts(r.Only), &cases)
 	}
 	for _, d := range f.Denials {
-		all["denial "+d.Name] = newPart("", "shadow %t, %q", d.Shadow, d.Some)
+		all["denial "+d.Name] = newPart("", "shadow %t, %q", d.Shadow, texts(d.Some))
 	}
 	for _, a := range f.Actions {
 		all["action "+a.Name] = newPart(a.Algorithm.Form(), "%s", a.Algorithm)
+	}
+	return all
+}
+
+// texts are the names of some sends without their lines, which mean nothing.
+func texts(s rules.Some) map[rules.By][]string {
+	all := map[rules.By][]string{}
+	for by, names := range s {
+		for _, name := range names {
+			all[by] = append(all[by], name.Text)
+		}
 	}
 	return all
 }

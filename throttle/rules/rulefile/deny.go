@@ -3,7 +3,6 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,13 +27,13 @@ func (t denyText) read(d Defaults, beside string, f *File, seen map[string]bool)
 	if slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Name == t.Name }) {
 		return denial, refuse("name", "a rule has this name")
 	}
-	denial = rules.Case{Name: t.Name, Shadow: t.Shadow}
+	denial = rules.Case{Name: t.Name, Shadow: t.Shadow, File: d.file, List: t.File}
 	w := d.guarded(t.Force)
 	if denial.Some, err = t.Some.read(w, ""); err != nil {
 		return denial, err
 	}
 	if t.File != "" {
-		if err := f.addFile(&denial.Some, relative(beside, t.File), w); err != nil {
+		if err := f.addFile(denial.Some, relative(beside, t.File), w); err != nil {
 			return denial, err
 		}
 	}
@@ -64,14 +63,13 @@ func (d Defaults) guarded(force bool) words {
 			return one, err
 		}
 	}
-	w.pattern, w.domain = guard(w.pattern), guard(w.domain)
-	read := w.network
-	w.network = func(text string) (netip.Prefix, error) {
-		p, err := read(text)
-		if err == nil && p.Bits() == 0 {
-			err = fmt.Errorf("%s is every visitor", p)
+	w[rules.ByMailbox], w[rules.ByDomain] = guard(w[rules.ByMailbox]), guard(w[rules.ByDomain])
+	w[rules.ByClientIP] = func(text string) (string, error) {
+		name, err := networkName(text)
+		if err == nil && strings.HasSuffix(name, "/0") {
+			err = fmt.Errorf("%s is every visitor", name)
 		}
-		return p, err
+		return name, err
 	}
 	return w
 }

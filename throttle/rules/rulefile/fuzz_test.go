@@ -51,21 +51,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || file.Digest() != again.Digest() || !rulefile.Compare(file, again).None() || !reflect.DeepEqual(lines(file), lines(again)) {
 			t.Fatalf("%q: read again: %v", text, err)
 		}
-		store := must.Get(cache.Open(cache.Options{}))(t)
-		defer store.Close()
-		limiter := func(name string, a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table(name), a) }
-		var all []rules.Rule
-		for _, r := range file.Rules {
-			one := rules.Rule{Name: r.Name, By: r.By, Limiter: limiter(r.Name, r.Algorithm), Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only, Cases: r.Cases}
-			if r.Unverified {
-				one.Budget = &rules.Budget{Percent: r.Percent}
-			}
-			if r.Verified != nil {
-				one.Budget.Verified = limiter(r.Name+"-verified", r.Verified)
-			}
-			all = append(all, one)
-		}
-		set, err := rules.New(rules.Options{Denials: file.Denials}, all...)
+		set, err := setOf(t, file)
 		if err != nil {
 			t.Fatalf("%q: no Set takes it: %v", text, err)
 		}
@@ -74,4 +60,23 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: the first send: %v, %+v", text, err, d)
 		}
 	})
+}
+
+// setOf returns the rules and denials of a file, over records in memory.
+func setOf(t testing.TB, file rulefile.File) (*rules.Set, error) {
+	store := must.Get(cache.Open(cache.Options{}))(t)
+	t.Cleanup(func() { _ = store.Close() })
+	limiter := func(name string, a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table(name), a) }
+	var all []rules.Rule
+	for _, r := range file.Rules {
+		one := rules.Rule{Name: r.Name, By: r.By, Limiter: limiter(r.Name, r.Algorithm), Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only, Cases: r.Cases}
+		if r.Unverified {
+			one.Budget = &rules.Budget{Percent: r.Percent}
+		}
+		if r.Verified != nil {
+			one.Budget.Verified = limiter(r.Name+"-verified", r.Verified)
+		}
+		all = append(all, one)
+	}
+	return rules.New(rules.Options{Denials: file.Denials}, all...)
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,7 +23,7 @@ const (
 
 // addFile adds what a file lists: a domain, a mailbox or a network on each line, and comments from a # on.
 // This is how lists of disposable domains are published. Some of them have a public suffix, which is left out with a note.
-func (f *File) addFile(to *rules.Some, path string, w words) error {
+func (f *File) addFile(to rules.Some, path string, w words) error {
 	text, err := boundedfile.Read(path, maxList)
 	if err != nil {
 		return wrongIn("file", err)
@@ -47,12 +46,21 @@ func (f *File) addFile(to *rules.Some, path string, w words) error {
 			continue
 		}
 		entries++
-		switch err := addEntry(to, entry, w); {
+		by := rules.ByDomain
+		if strings.Contains(entry, "@") {
+			by = rules.ByMailbox
+		} else if _, no := network.Parse(entry); no == nil {
+			by = rules.ByClientIP
+		}
+		name, err := w[by](entry)
+		switch {
 		case errors.Is(err, errSuffix):
 			suffixes++
 			suffix = cmp.Or(suffix, wrong(err.Error()))
 		case err != nil:
 			return wrong(err.Error())
+		default:
+			to[by] = append(to[by], rules.Name{Text: name, Line: int32(number), Listed: true})
 		}
 	}
 	switch {
@@ -63,25 +71,8 @@ func (f *File) addFile(to *rules.Some, path string, w words) error {
 	case suffixes > 0:
 		f.Notes = append(f.Notes, fmt.Sprintf("%s: %d of %d entries are left out, as they are whole public suffixes", path, suffixes, entries))
 	}
-	to.Mailboxes, to.Domains = sorted(to.Mailboxes, cmp.Compare), sorted(to.Domains, cmp.Compare)
-	to.Networks = sorted(to.Networks, netip.Prefix.Compare)
+	tidy(to)
 	return nil
 }
 
 func notInList(c rune) bool { return c != '\t' && unicode.IsControl(c) }
-
-// addEntry adds what one line lists.
-func addEntry(to *rules.Some, entry string, w words) (err error) {
-	var mailbox, domain string
-	var p netip.Prefix
-	if strings.Contains(entry, "@") {
-		mailbox, err = w.pattern(entry)
-		to.Mailboxes = append(to.Mailboxes, mailbox)
-	} else if _, no := network.Parse(entry); no == nil {
-		p, err = w.network(entry)
-		to.Networks = append(to.Networks, p)
-	} else if domain, err = w.domain(entry); err == nil {
-		to.Domains = append(to.Domains, domain)
-	}
-	return err
-}

@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,12 +51,12 @@ func (f *File) override(all []overrideText, d Defaults, beside string) (at int, 
 }
 
 func (t overrideText) read(d Defaults, beside string, f *File, of Rule) (c rules.Case, err error) {
-	c = rules.Case{Comment: t.Comment, Shadow: t.Shadow}
+	c = rules.Case{Comment: t.Comment, Shadow: t.Shadow, File: d.file, List: t.File}
 	if c.Some, err = t.Some.read(d.words(), ""); err != nil {
 		return c, err
 	}
 	if t.File != "" {
-		if err := f.addFile(&c.Some, relative(beside, t.File), d.words()); err != nil {
+		if err := f.addFile(c.Some, relative(beside, t.File), d.words()); err != nil {
 			return c, err
 		}
 	}
@@ -121,20 +120,14 @@ func loosens(a, own throttle.Algorithm) bool {
 
 // once refuses a second case of a rule for the same, as neither name is the more exact one. A shadow is beside others.
 func once(seen map[string]bool, rule string, c rules.Case) error {
-	for i, names := range [][]string{c.Mailboxes, c.Domains, c.Callers, c.Templates, c.Purposes, prefixes(c.Networks)} {
+	for by, names := range c.Some {
 		for _, name := range names {
-			if name = fmt.Sprint(rule, c.Shadow, i, name); seen[name] {
+			one := fmt.Sprint(rule, c.Shadow, by, name.Text)
+			if seen[one] {
 				return refuse("", "another override of the rule, or its exempt, is for the same")
 			}
-			seen[name] = true
+			seen[one] = true
 		}
 	}
 	return nil
-}
-
-func prefixes(all []netip.Prefix) (texts []string) {
-	for _, p := range all {
-		texts = append(texts, p.String())
-	}
-	return texts
 }

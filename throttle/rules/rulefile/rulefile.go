@@ -94,6 +94,8 @@ type Defaults struct {
 	SendDeadline int64
 	// Sender is the mailbox of the operator's own emails, in the spelling of keys.
 	Sender string
+
+	file string // that is read
 }
 
 // challenge is what a rule may do other than refuse.
@@ -188,6 +190,7 @@ func Read(path string, d Defaults) (File, error) {
 	case len(t.Actions) > maxActions:
 		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
 	}
+	d.file = filepath.Base(path)
 	f, err := Default(d)
 	if err != nil {
 		return File{}, err
@@ -349,7 +352,7 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 		return r, err
 	}
 	if !exempt.None() {
-		r.Cases = []rules.Case{{Some: exempt}}
+		r.Cases = []rules.Case{{Some: exempt, File: d.file}}
 	}
 	if t.Only == nil {
 		return r, nil

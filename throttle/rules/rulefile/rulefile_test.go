@@ -3,6 +3,7 @@ package rulefile_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -65,27 +66,40 @@ func lines(f rulefile.File) (all []string) {
 		exempt := ""
 		for _, c := range r.Cases {
 			if c.Limit == nil {
-				exempt = fmt.Sprint("; exempt ", c.Mailboxes, c.Networks, c.Callers)
+				exempt = fmt.Sprint("; exempt ", names(c.Some, rules.ByMailbox, rules.ByClientIP, rules.ByAPIKey))
 				continue
 			}
-			line += fmt.Sprint("; ", c.Mailboxes, c.Domains, c.Networks, " have ", c.Limit, c.Comment)
+			line += fmt.Sprint("; ", names(c.Some, rules.ByMailbox, rules.ByDomain, rules.ByClientIP), " have ", c.Limit, c.Comment)
 			if c.Shadow {
 				line += " in shadow"
 			}
 		}
 		line += exempt
 		if o := r.Only; !o.None() {
-			line += fmt.Sprint("; only ", o.Callers, o.Templates, o.Purposes)
+			line += fmt.Sprint("; only ", names(o, rules.ByAPIKey, rules.ByTemplate, rules.ByPurpose))
 		}
 		all = append(all, line)
 	}
 	for _, d := range f.Denials {
-		all = append(all, fmt.Sprint("denial ", d.Name, ": ", d.Some.Mailboxes, d.Some.Domains, d.Some.Networks, d.Some.Callers, d.Shadow))
+		all = append(all, fmt.Sprint("denial ", d.Name, ": ", names(d.Some, rules.ByMailbox, rules.ByDomain, rules.ByClientIP, rules.ByAPIKey), " ", d.Shadow))
 	}
 	for _, a := range f.Actions {
 		all = append(all, "action "+a.Name+": "+a.Algorithm.String())
 	}
 	return all
+}
+
+// names are the texts of some lists, each in brackets.
+func names(s rules.Some, lists ...rules.By) string {
+	all := make([]string, len(lists))
+	for i, by := range lists {
+		var texts []string
+		for _, name := range s[by] {
+			texts = append(texts, name.Text)
+		}
+		all[i] = fmt.Sprint(texts)
+	}
+	return strings.Join(all, " ")
 }
 
 var (
@@ -315,7 +329,7 @@ func TestRead_List_EachFormAndMistake(t *testing.T) {
 	for _, tt := range []struct{ list, want string }{
 		{"mailinator.com\nB.example # why\n\n  bücher.example  \nx.example.\n", "[] [b.example mailinator.com x.example xn--bcher-kva.example] []"},
 		{"\ufeff# a list\r\nmailinator.com\r\nmailinator.com\r\n", "[] [mailinator.com] []"},
-		{"x.example\nHidden+x@b.example\n@c.example\n203.0.113.0/24\n2001:db8::1\n", "[@c.example hidden@b.example] [x.example] [203.0.113.0/24 2001:db8::1/128]"},
+		{"x.example\nHidden+x@b.example\n@c.example\n203.0.113.0/24\n2001:db8::1\n", "[@c.example hidden@b.example] [x.example] [2001:db8::1/128 203.0.113.0/24]"},
 		{"", ":0: it lists nothing"}, {big, ":3: it lists nothing"}, {"\n", ":1: it lists nothing"},
 		{"x.example\nmailinat", ":2: the last line has no line break, so the file may be cut off"},
 		{"x.example\nmailinator.com", ":2: the last line has no line break"},
@@ -329,7 +343,7 @@ func TestRead_List_EachFormAndMistake(t *testing.T) {
 		must.OK(t, os.WriteFile(list, []byte(tt.list), 0o600))
 		file, err := rulefile.Read(path, defaults())
 		if strings.HasPrefix(tt.want, "[") {
-			if err != nil || fmt.Sprint(file.Denials[0].Some.Mailboxes, file.Denials[0].Some.Domains, file.Denials[0].Some.Networks) != tt.want {
+			if err != nil || names(file.Denials[0].Some, rules.ByMailbox, rules.ByDomain, rules.ByClientIP) != tt.want {
 				t.Errorf("%q: %v, %+v, want %s", tt.list, err, file.Denials, tt.want)
 			}
 			continue
@@ -338,6 +352,73 @@ func TestRead_List_EachFormAndMistake(t *testing.T) {
 			t.Errorf("%q:\n got %v\nwant %s", tt.list, err, want)
 		}
 	}
+}
+
+// Each case of a send is told with its comment and the line that names the send, in the list or the rules file.
+func TestRead_Cases_KnowTheirLines(t *testing.T) {
+	path := write(t, `rules:
+  - name: mailbox
+    exempt:
+      mailboxes:
+        - "@qa.example"
+        - e2e-*@acme.example
+  - {name: resets, by: domain, limit: q=1/1s, only: {purposes: [login]}, exempt: {domains: [x.example]}}
+deny:
+  - name: disposable
+    domains: [a.example,
+      b.example]
+    file: list.txt
+  - {name: trial, file: list.txt, shadow: true}
+overrides:
+  - rule: mailbox
+    domains: [c.example]
+    limit: q=1000/24h
+    comment: customers
+  - {rule: client-ip, networks: [192.0.2.0/24], limit: minute=9/60s}
+  - {rule: mailbox, file: list.txt, limit: q=1/24h, shadow: true}
+`)
+	servertest.Write(t, filepath.Join(filepath.Dir(path), "list.txt"), "\ufeff# published\r\n\nz.example\nA.example\nc.example # again\nc.example\n")
+	file := must.Get(rulefile.Read(path, defaults()))(t)
+	for to, want := range map[string]string{
+		"x@qa.example":          "mailbox: exempt (rules.yaml:5)",
+		"e2e-7@acme.example":    "mailbox: exempt (rules.yaml:6)",
+		"x@x.example":           "",
+		"x@x.example login":     "resets: exempt (rules.yaml:7)",
+		"x@sub.b.example":       "disposable: deny (rules.yaml:11)",
+		"x@a.example":           "disposable: deny (rules.yaml:10)",
+		"x@z.example":           "disposable: deny (list.txt:3)",
+		"x@d.example 192.0.2.7": "client-ip: override (rules.yaml:19)",
+	} {
+		t.Run(to, func(t *testing.T) {
+			if got := matches(t, file, to); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+	file.Denials = file.Denials[1:]
+	if got, want := matches(t, file, "x@c.example"), "mailbox: override (customers, rules.yaml:16); mailbox: shadow override (list.txt:5); trial: shadow deny (list.txt:5)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	before := must.Get(rulefile.Read(path, defaults()))(t)
+	servertest.Write(t, path, "# a comment\n"+string(must.Get(os.ReadFile(path))(t)))
+	if after := must.Get(rulefile.Read(path, defaults()))(t); after.Digest() != before.Digest() || !rulefile.Compare(before, after).None() {
+		t.Error("other lines are another meaning")
+	}
+}
+
+// matches are the cases of a file that decide about a send: to a mailbox, for a visitor or a purpose.
+func matches(t testing.TB, file rulefile.File, send string) string {
+	t.Helper()
+	mailbox, rest, _ := strings.Cut(send, " ")
+	s := rules.Send{Mailbox: mailbox, Purpose: rest}
+	if client, err := netip.ParseAddr(rest); err == nil {
+		s.Client = client
+	}
+	var texts []string
+	for _, m := range must.Get(setOf(t, file))(t).Matches(s) {
+		texts = append(texts, m.String())
+	}
+	return strings.Join(texts, "; ")
 }
 
 // A published list may have a public suffix, which is left out and counted; a list with many of them is damaged.
@@ -369,8 +450,8 @@ func TestRead_ListWithSuffix_LeavesItOut(t *testing.T) {
 				some = append(some, c.Some)
 			}
 			notes := []string{fmt.Sprintf("%s: %d of %d entries are left out, as they are whole public suffixes", list, want, 198+want)}
-			if len(some) != 1 || len(some[0].Domains) != 198 || !slices.Equal(file.Notes, notes) {
-				t.Errorf("%q, %s: %d lists, %d domains, notes %q", suffixes, text, len(some), len(some[0].Domains), file.Notes)
+			if len(some) != 1 || len(some[0][rules.ByDomain]) != 198 || !slices.Equal(file.Notes, notes) {
+				t.Errorf("%q, %s: %d lists, %d domains, notes %q", suffixes, text, len(some), len(some[0][rules.ByDomain]), file.Notes)
 			}
 		}
 	}

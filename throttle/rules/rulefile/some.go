@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -16,60 +16,57 @@ import (
 
 // someText is some of the sends, as it is written.
 type someText struct {
-	Mailboxes []string `yaml:"mailboxes"`
-	Domains   []string `yaml:"domains"`
-	Networks  []string `yaml:"networks"`
-	APIKeys   []string `yaml:"api_keys"`
-	Templates []string `yaml:"templates"`
-	Purposes  []string `yaml:"purposes"`
+	Mailboxes []yamlfile.Value `yaml:"mailboxes"`
+	Domains   []yamlfile.Value `yaml:"domains"`
+	Networks  []yamlfile.Value `yaml:"networks"`
+	APIKeys   []yamlfile.Value `yaml:"api_keys"`
+	Templates []yamlfile.Value `yaml:"templates"`
+	Purposes  []yamlfile.Value `yaml:"purposes"`
 }
 
 // read reads a part of a rule, whose name in front of the lists' is before.
-func (t someText) read(d words, before string) (s rules.Some, err error) {
-	if s.Mailboxes, err = readList(before+"mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
-		return s, err
-	}
-	if s.Domains, err = readList(before+"domains", t.Domains, d.domain, cmp.Compare); err != nil {
-		return s, err
-	}
-	if s.Networks, err = readList(before+"networks", t.Networks, d.network, netip.Prefix.Compare); err != nil {
-		return s, err
-	}
-	if s.Callers, err = readList(before+"api_keys", t.APIKeys, callerName, cmp.Compare); err != nil {
-		return s, err
-	}
-	if s.Templates, err = readList(before+"templates", t.Templates, templateName, cmp.Compare); err != nil {
-		return s, err
-	}
-	s.Purposes, err = readList(before+"purposes", t.Purposes, purposeName, cmp.Compare)
-	return s, err
-}
-
-// readList sorts a list and drops what is in it twice, so that lists that mean the same are
-// equal.
-func readList[T comparable](name string, texts []string, read func(string) (T, error), compare func(a, b T) int) (all []T, err error) {
-	for i, text := range texts {
-		one, err := read(text)
-		if err != nil {
-			return nil, wrongIn(fmt.Sprintf("%s[%d]", name, i), err)
+func (t someText) read(w words, before string) (s rules.Some, err error) {
+	s = rules.Some{}
+	for _, list := range []struct {
+		by    rules.By
+		names []yamlfile.Value
+	}{
+		{rules.ByMailbox, t.Mailboxes}, {rules.ByDomain, t.Domains}, {rules.ByClientIP, t.Networks},
+		{rules.ByAPIKey, t.APIKeys}, {rules.ByTemplate, t.Templates}, {rules.ByPurpose, t.Purposes},
+	} {
+		for i, name := range list.names {
+			text, err := w[list.by](name.Text)
+			if err != nil {
+				return nil, wrongIn(fmt.Sprintf("%s%s[%d]", before, list.by.List(), i), err)
+			}
+			s[list.by] = append(s[list.by], rules.Name{Text: text, Line: int32(name.Line)})
 		}
-		all = append(all, one)
 	}
-	return sorted(all, compare), nil
+	tidy(s)
+	return s, nil
 }
 
-func sorted[T comparable](all []T, compare func(a, b T) int) []T {
-	slices.SortFunc(all, compare)
-	return slices.Compact(all)
+// tidy sorts the names and drops what is there twice, so that lists that mean the same are equal.
+func tidy(s rules.Some) {
+	for by, names := range s {
+		slices.SortStableFunc(names, func(a, b rules.Name) int { return cmp.Compare(a.Text, b.Text) })
+		s[by] = slices.CompactFunc(names, func(a, b rules.Name) bool { return a.Text == b.Text })
+	}
 }
 
 // words read the names of what some sends are of.
-type words struct {
-	pattern, domain func(text string) (string, error)
-	network         func(text string) (netip.Prefix, error)
+type words map[rules.By]func(text string) (string, error)
+
+func (d Defaults) words() words {
+	return words{rules.ByMailbox: d.pattern, rules.ByDomain: d.domain, rules.ByClientIP: networkName,
+		rules.ByAPIKey: callerName, rules.ByTemplate: templateName, rules.ByPurpose: purposeName}
 }
 
-func (d Defaults) words() words { return words{d.pattern, d.domain, network.Parse} }
+// networkName returns a network in its one spelling.
+func networkName(text string) (string, error) {
+	p, err := network.Parse(text)
+	return p.String(), err
+}
 
 // domain returns a domain in the spelling of mailboxes' keys. One that is a whole public suffix has no owner.
 func (d Defaults) domain(text string) (string, error) {
