@@ -53,9 +53,15 @@ func (l *Limiter) Take(ctx context.Context, key string) (Verdict, error) {
 // TakeID is Take under an id of the caller's. A [Policy] does not charge an id again that is on
 // record, so the call may be repeated after an error. A counter keeps no ids and charges each call.
 func (l *Limiter) TakeID(ctx context.Context, key string, id ID) (Verdict, error) {
+	v, _, err := l.Charge(ctx, key, id)
+	return v, err
+}
+
+// Charge is TakeID that returns the record before it as well.
+func (l *Limiter) Charge(ctx context.Context, key string, id ID) (Verdict, Reply, error) {
 	r, err := l.do(ctx, key, StepTake, Admission{ID: id})
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, r, err
 	}
 	v := r.verdict
 	if v == nil {
@@ -63,10 +69,10 @@ func (l *Limiter) TakeID(ctx context.Context, key string, id ID) (Verdict, error
 		_, *v = l.Algorithm.Take(r.State, Admission{ID: id, At: r.Now})
 	}
 	if v.Allowed != r.Done {
-		return Verdict{}, Unavailable("take", errReply)
+		return Verdict{}, Reply{}, Unavailable("take", errReply)
 	}
 	v.Degraded = r.Degraded
-	return *v, nil
+	return *v, r, nil
 }
 
 // Peek reports what Take would answer, and records nothing.

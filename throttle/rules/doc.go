@@ -2,8 +2,7 @@
 // visitor's address, of the caller, of a provider's quota.
 //
 // Each [Rule] counts sends by one trait ([By]) with a throttle.Limiter. A [Set] admits a send only if
-// every rule admits it, and a refusal by one rule uses no quota of the others: all rules are asked
-// first, and charged only if none refuses.
+// every rule admits it, and a refusal by one rule uses no quota of the others: they are refunded.
 //
 //	decision, err := set.Take(ctx, send, throttle.NewID())
 //	switch {
@@ -16,9 +15,10 @@
 //		// set.Release(ctx, decision.Charges)
 //	}
 //
-// Between asking and charging, another send can use the last quota of a rule. Then the rules that
-// were charged are refunded, and the send is refused. A simultaneous send may be refused because of
-// quota that is free again a moment later; no send is admitted beyond a limit.
+// An admitted send asks each rule once. Rules are looked at before they are charged where one may be
+// expected to refuse, so that a flood of refused sends writes nothing, and where a charge could not be
+// refunded. Between a charge and its refund a simultaneous send may be refused because of quota that is
+// free again a moment later; no send is admitted beyond a limit.
 //
 // A rule with a [Budget] counts a send until its code is right: [Set.Unverified] writes what a right code returns, to be
 // kept with the code, and [Set.Verified] and [Set.Release] return it.

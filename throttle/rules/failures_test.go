@@ -22,14 +22,15 @@ func named(all []rules.Charge) (names string) {
 }
 
 // After an error the charges are what is to be released: what was charged and, of exact
-// rules, what may have been. Released, nothing is on record but what a counter lost.
+// rules, what may have been. Released, nothing is on record but what a counter lost. Rules that are not remote are
+// asked one after the other, until one fails.
 func TestTake_Failure_ChargesWhatIsToBeReleased(t *testing.T) {
 	for _, tt := range []struct {
 		mailbox, kind, second string // where the mailbox rule fails, and the second rule
 		charges               string
 		left                  int // of 5 of the second rule
 	}{
-		{"", "exact", "peek", "", 5},
+		{"", "queue", "peek", "", 5},               // a queue is looked at before
 		{"taken", "exact", "", "mailbox exact", 5}, // the answer is lost
 		{"take", "quota", "", "mailbox quota", 5},
 		{"take", "shadow", "", "mailbox shadow", 5},
@@ -52,9 +53,13 @@ func TestTake_Failure_ChargesWhatIsToBeReleased(t *testing.T) {
 			second.Shadow, second.Resends = tt.kind == "shadow", nil
 			fault(&mailbox.Limiter, tt.mailbox)
 			fault(&second.Limiter, tt.second)
+			want := tt.charges
+			if !remote && tt.mailbox != "" {
+				want = "mailbox"
+			}
 			set := r.set(remote, mailbox, second)
 			d, err := set.Take(ctx, to("a@b.example"), throttle.NewID())
-			if !errors.Is(err, throttletest.ErrFault) || !strings.HasPrefix(err.Error(), "rule ") || d.Allowed || named(d.Charges) != tt.charges {
+			if !errors.Is(err, throttletest.ErrFault) || !strings.HasPrefix(err.Error(), "rule ") || d.Allowed || named(d.Charges) != want {
 				t.Errorf("%+v: %v, %+v", tt, err, d)
 			}
 			failed, err := set.Release(ctx, d.Charges)

@@ -25,9 +25,8 @@ type question struct {
 	resend  bool  // it decides as about a resend
 	first   int64 // the wait of a first email, where resend
 	verdict throttle.Verdict
-	reply   throttle.Reply   // of the look
-	before  throttle.Verdict // the verdict before the rule was charged
-	err     error            // there is no verdict
+	reply   throttle.Reply // of the look, and then of the charge
+	err     error          // there is no verdict
 	state   state
 }
 
@@ -131,17 +130,18 @@ func (s *Set) peekAll(ctx context.Context, round []question) error {
 			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
 			v := q.rule.Resends.Peek(q.reply.State, q.reply.Now)
 			v.Degraded = q.reply.Degraded
-			q.verdict, q.before = v, v
+			q.verdict = v
 		}
 	}
 	return nil
 }
 
-// charge takes from a round, stage by stage, until a rule refuses.
+// charge takes from a round, stage by stage, until a rule refuses. A stage is one rule, or all rules but queues where
+// the limiters are remote.
 func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) error {
 	for len(round) > 0 {
 		now, stage := 1, s.stage(round[0].rule)
-		for stage == stageCounters && now < len(round) && s.stage(round[now].rule) == stage {
+		for s.remote && stage == stageCounters && now < len(round) && s.stage(round[now].rule) == stage {
 			now++
 		}
 		if err := s.ask(round[:now], func(q *question) { q.take(ctx, id) }); err != nil {
@@ -155,26 +155,25 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 	return nil
 }
 
-// refund refunds the charges of a round that was refused after all, and returns those that failed.
-// The rules that did not refuse are then asked again: another send may have used up their quota too,
-// and the answer has the longest wait. A rule that could not be refunded answers as before the charge.
-func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge, lost error) {
+// refund refunds the charges of a round that was refused, and returns those that failed. A rule that was charged then
+// answers as before the charge. The others are asked: also they may refuse, and the answer has the longest wait.
+func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge, lost, err error) {
 	ctx = context.WithoutCancel(ctx)
 	failed, _, lost = s.release(ctx, all)
-	s.each(len(round), func(i int) {
-		q := &round[i]
-		if !q.verdict.Allowed {
-			return
-		}
-		q.verdict = q.before
-		if slices.ContainsFunc(failed, func(c Charge) bool { return c.Rule == q.rule.Name }) {
-			return
-		}
-		if v, err := q.limiter.Peek(ctx, q.key); err == nil {
-			q.verdict = v
+	err = s.ask(round, func(q *question) {
+		switch {
+		case q.state == charged:
+			q.verdict = q.limiter.Algorithm.Peek(q.reply.State, q.reply.Now)
+			q.verdict.Degraded = q.reply.Degraded
+		case q.err == nil && q.verdict.Tiers == nil: // not asked so far
+			q.peek(ctx)
+		case q.verdict.Allowed:
+			if v, err := q.limiter.Peek(ctx, q.key); err == nil {
+				q.verdict = v
+			}
 		}
 	})
-	return failed, lost
+	return failed, lost, err
 }
 
 // charges returns what a round has been charged, and what exact rules may have been charged: to
@@ -237,7 +236,7 @@ func (s *Set) each(n int, do func(int)) {
 
 func (q *question) peek(ctx context.Context) {
 	v, err := q.look(ctx)
-	q.verdict, q.before, q.err = v, v, q.rule.wrap(err)
+	q.verdict, q.err = v, q.rule.wrap(err)
 }
 
 func (q *question) look(ctx context.Context) (v throttle.Verdict, err error) {
@@ -263,19 +262,19 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	if q.trial {
 		return // it was looked at
 	}
-	v, err := q.limiter.TakeID(ctx, q.key, id)
+	v, r, err := q.limiter.Charge(ctx, q.key, id)
 	if err == nil && !v.Allowed {
 		var wider bool
 		if wider, err = q.widen(ctx); wider {
-			v, err = q.limiter.TakeID(ctx, q.key, id)
+			v, r, err = q.limiter.Charge(ctx, q.key, id)
 		}
 	}
 	if q.floor != (throttle.SlidingWindow{}) && err == nil && v.Wait > 0 {
-		if r, unknown := q.limiter.Look(ctx, q.key); unknown == nil {
-			q.waitAsShare(&v, r)
+		if now, unknown := q.limiter.Look(ctx, q.key); unknown == nil {
+			q.waitAsShare(&v, now)
 		}
 	}
-	q.verdict, q.err = v, q.rule.wrap(err)
+	q.verdict, q.reply, q.err = v, r, q.rule.wrap(err)
 	switch {
 	case errors.Is(err, throttle.ErrUnchanged):
 	case err != nil:
@@ -304,7 +303,7 @@ func mailboxIn(round []question) *question {
 }
 
 // nextAsResend has the rules that keep quota for first emails wait as the email after this first one, a resend, by
-// the records that were looked at.
+// the records before it.
 func nextAsResend(round []question, id throttle.ID) {
 	for i := range round {
 		if q := &round[i]; q.rule.Resends != nil && !q.resend && !q.trial && q.state == charged {

@@ -40,7 +40,7 @@ type Rule struct {
 	limiters             []*throttle.Limiter // of the cases
 }
 
-// Set is a set of rules that all have to admit a send. It never changes and may be shared.
+// Set is a set of rules that all have to admit a send. Its rules never change, and it may be shared.
 type Set struct {
 	rules   []Rule
 	denials []Case
@@ -48,7 +48,7 @@ type Set struct {
 	shadows []*index // of the denials that are shadows
 	token   *Rule    // spends the tokens of solved challenges; nil if no challenge can be solved
 	remote  bool
-	reserve bool // a rule has Resends
+	full    full
 }
 
 // Options say how a Set asks its rules.
@@ -65,7 +65,7 @@ type Options struct {
 // New returns the Set of rules of different names. One of them is MailboxRule: it counts by mailbox,
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote}
+	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote, full: newFull()}
 	var err error
 	if s.denies, err = newIndex(s.denials, false); err != nil {
 		return nil, err
@@ -88,7 +88,6 @@ func New(o Options, all ...Rule) (*Set, error) {
 		if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.Budget != nil && r.Budget.Percent > 0 && !window {
 			return nil, r.wrap(errors.New("a share of what was verified needs a sliding-window"))
 		}
-		s.reserve = s.reserve || r.Resends != nil
 		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
 			protected = true
 		}
@@ -146,7 +145,8 @@ func (s *Set) Challenges() bool {
 	return s.token != nil && slices.ContainsFunc(s.rules, func(r Rule) bool { return r.Challenge })
 }
 
-// Take asks every rule that applies, and charges them if none refuses.
+// Take charges every rule that applies. If one refuses, the others are refunded. Where a rule may be expected to
+// refuse, all are asked before they are charged.
 //
 // A send that is denied is not asked about. One whose token is spent is decided as one without. The id must be new:
 // a repeated Take could be refused because of the first, so release the
@@ -169,7 +169,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 
 func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	round := s.questions(send)
-	if len(round) > 1 || s.reserve {
+	if s.looksFirst(round) {
 		if d, err := s.look(ctx, round); err != nil || !d.Allowed {
 			return d, err
 		}
@@ -179,11 +179,12 @@ func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err != nil {
 		return Decision{Charges: all}, err
 	}
+	s.full.note(round)
 	var lost error
-	if len(all) > 0 && refused(round) {
-		all, lost = s.refund(ctx, round, all)
-	} else {
+	if !refused(round) {
 		nextAsResend(round, id)
+	} else if all, lost, err = s.refund(ctx, round, all); err != nil {
+		return Decision{Charges: all}, err
 	}
 	d := decide(round)
 	d.Charges, d.Lost = all, lost
