@@ -5,15 +5,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/mailgate/mailgate/internal/report"
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/wire"
-	"github.com/mailgate/mailgate/throttle"
 )
-
-func (g *gate[C]) refuse(c C, v throttle.Verdict) error {
-	rep := report.OfOne(g.Name, "these requests", "", &v)
-	return problem(exchangeOf(c), http.StatusTooManyRequests, rep.RetryAfter(), rep.Refusal(nil))
-}
 
 // retry is after how many milliseconds a request that could not be counted can be repeated.
 const retry = 1000
@@ -27,12 +21,23 @@ func Failed[C Request](c C, err error) error {
 	}
 	var o wire.Object
 	o.Problem(wire.Explained+kind, title, http.StatusServiceUnavailable, detail)
-	return problem(exchangeOf(c), http.StatusServiceUnavailable, retry, o.End())
+	return problem(c, http.StatusServiceUnavailable, retry, o.End())
 }
 
-func problem(x exchange, status int, wait int64, body []byte) error {
-	x.set("Cache-Control", "no-store")
-	x.set("Retry-After", strconv.FormatInt(wire.Seconds(wait), 10))
-	x.set("Content-Type", wire.ProblemType)
-	return x.answer(status, body)
+func problem[C Request](c C, status int, wait int64, body []byte) error {
+	describe := func(set func(name, value string)) {
+		set("Cache-Control", "no-store")
+		set("Retry-After", strconv.FormatInt(wire.Seconds(wait), 10))
+		set("Content-Type", wire.ProblemType)
+	}
+	switch c := any(c).(type) {
+	case *fiber.Ctx:
+		describe(c.Set)
+		return c.Status(status).Send(body)
+	case *Exchange:
+		describe(c.W.Header().Set)
+		c.W.WriteHeader(status)
+		_, _ = c.W.Write(body) // fails only if the client has gone
+	}
+	return nil
 }

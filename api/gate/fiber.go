@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"errors"
 	"net"
 
@@ -11,38 +10,33 @@ import (
 
 // Fiber makes the middleware for Fiber v2. Routes that use it are counted together.
 func Fiber(o Options[*fiber.Ctx]) (fiber.Handler, error) {
-	g, err := newGate(o)
-	if err != nil {
+	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	return g.handle, nil
-}
-
-// onFiber is an exchange. It writes through Fiber, so that a middleware in front can read the fields.
-type onFiber struct{ c *fiber.Ctx }
-
-func (x onFiber) context() context.Context { return x.c.UserContext() }
-
-func (x onFiber) peer() string {
-	if tcp, ok := x.c.Context().RemoteAddr().(*net.TCPAddr); ok {
-		return KeyOfPeer(tcp.AddrPort().Addr())
-	}
-	return peerKey(x.c.Context().RemoteAddr().String())
-}
-
-func (x onFiber) set(name, value string) { x.c.Set(name, value) }
-
-func (x onFiber) answer(status int, body []byte) error { return x.c.Status(status).Send(body) }
-
-// next lets a panic reach the middleware that recovers it.
-func (x onFiber) next(ends func(status int, own bool)) error {
-	status := fiber.StatusInternalServerError
-	defer func() {
-		ends(status, x.c.GetRespHeader(report.RateLimit)+x.c.GetRespHeader(report.RateLimitPolicy) != "")
-	}()
-	err := x.c.Next()
-	status = statusOf(x.c, err)
-	return err
+	return func(c *fiber.Ctx) error {
+		peer := peerKey(c.Context().RemoteAddr().String())
+		if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
+			peer = KeyOfPeer(tcp.AddrPort().Addr())
+		}
+		p, err := o.begin(c.UserContext(), c, peer)
+		if err != nil {
+			return o.Failed(c, err)
+		}
+		if !p.Allowed {
+			p.show(c.Set) // through Fiber, so that a middleware in front can read the fields
+			return o.Refuse(c, p.Verdict)
+		}
+		status := fiber.StatusInternalServerError // of a panic, which reaches the middleware that recovers it
+		defer func() {
+			p.end(status)
+			if c.GetRespHeader(report.RateLimit)+c.GetRespHeader(report.RateLimitPolicy) == "" {
+				p.show(c.Set)
+			}
+		}()
+		err = c.Next()
+		status = statusOf(c, err)
+		return err
+	}, nil
 }
 
 // statusOf returns the status that the answer will have: an error's is only written after the

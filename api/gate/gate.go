@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -38,78 +40,58 @@ type Options[C Request] struct {
 	Failed func(C, error) error
 }
 
-// exchange is a request and its answer, as the gate needs them.
-type exchange interface {
-	context() context.Context
-	// peer returns the limiter's key for the address of the connection.
-	peer() string
-	// set sets a header field of the answer.
-	set(name, value string)
-	// answer writes the answer.
-	answer(status int, body []byte) error
-	// next calls the handler, and ends with the status of its answer just before that can be sent.
-	// own reports whether the handler has written RateLimit fields of its own.
-	next(ends func(status int, own bool)) error
+// pass is a request that has been counted. It knows neither Fiber nor net/http.
+type pass struct {
+	throttle.Verdict
+	ctx     context.Context
+	limiter *throttle.Limiter
+	key     string
+	release func(status int) bool
 }
 
-func exchangeOf[C Request](c C) exchange {
-	if c, ok := any(c).(*fiber.Ctx); ok {
-		return onFiber{c}
-	}
-	return any(c).(*Exchange)
-}
-
-type gate[C Request] struct{ Options[C] }
-
-func newGate[C Request](o Options[C]) (*gate[C], error) {
+// complete checks the options and sets the defaults.
+func (o *Options[C]) complete() error {
 	if o.Limiter == nil {
-		return nil, errors.New("gate: Limiter is missing")
+		return errors.New("gate: Limiter is missing")
 	}
-	g := &gate[C]{o}
-	g.Name = cmp.Or(o.Name, "requests")
-	if g.Refuse == nil {
-		g.Refuse = g.refuse
+	o.Name = cmp.Or(o.Name, "requests")
+	if o.Refuse == nil {
+		o.Refuse = func(c C, v throttle.Verdict) error {
+			rep := report.OfOne(o.Name, "these requests", "", &v)
+			return problem(c, http.StatusTooManyRequests, rep.RetryAfter(), rep.Refusal(nil))
+		}
 	}
-	if g.Failed == nil {
-		g.Failed = Failed[C]
+	if o.Failed == nil {
+		o.Failed = Failed[C]
 	}
-	return g, nil
+	return nil
 }
 
-func (g *gate[C]) handle(c C) error {
-	x := exchangeOf(c)
-	key, ctx := g.key(c, x), x.context()
-	verdict, err := Take(ctx, g.Limiter, key)
-	if err != nil {
-		return g.Failed(c, err)
-	}
-	if !verdict.Allowed {
-		setRateLimit(x, key, &verdict)
-		return g.Refuse(c, verdict)
-	}
-	if err := hold(ctx, verdict.Delay); err != nil {
-		refund(ctx, g.Limiter, key, verdict.Admission)
-		return g.Failed(c, err)
-	}
-	return x.next(func(status int, own bool) {
-		if g.Release != nil && g.Release(status) && refund(ctx, g.Limiter, key, verdict.Admission) {
-			if after, err := g.Limiter.Peek(ctx, key); err == nil {
-				verdict = after
-			}
+// begin counts a request, from a peer unless Key names it, and holds it back for as long as a queue says.
+func (o *Options[C]) begin(ctx context.Context, c C, peer string) (*pass, error) {
+	p := &pass{ctx: ctx, limiter: o.Limiter, key: peer, release: o.Release}
+	if o.Key != nil {
+		if name := o.Key(c); name != "" {
+			p.key = KeyOf(name)
 		}
-		if !own {
-			setRateLimit(x, key, &verdict)
-		}
-	})
+	}
+	var err error
+	if p.Verdict, err = Take(ctx, o.Limiter, p.key); err != nil || !p.Allowed {
+		return p, err
+	}
+	if err = hold(ctx, p.Delay); err != nil {
+		refund(ctx, o.Limiter, p.key, p.Admission)
+	}
+	return p, err
 }
 
-func (g *gate[C]) key(c C, x exchange) string {
-	if g.Key != nil {
-		if name := g.Key(c); name != "" {
-			return KeyOf(name)
+// end refunds the request if Release says so of the status of its answer.
+func (p *pass) end(status int) {
+	if p.release != nil && p.release(status) && refund(p.ctx, p.limiter, p.key, p.Admission) {
+		if after, err := p.limiter.Peek(p.ctx, p.key); err == nil {
+			p.Verdict = after
 		}
 	}
-	return x.peer()
 }
 
 // Take counts one under a key. What a Take that failed may have counted is refunded at once, or not at

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 
@@ -12,13 +11,30 @@ import (
 // Options.Release sees is that of the header, which a handler may send before it fails. An error that
 // Refuse or Failed returns is answered with status 500.
 func HTTP(o Options[*Exchange]) (func(http.Handler) http.Handler, error) {
-	g, err := newGate(o)
-	if err != nil {
+	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if g.handle(&Exchange{w, r, next}) != nil {
+			x, peer := &Exchange{w, r, next}, peerKey(r.RemoteAddr)
+			if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+				peer = KeyOfPeer(from.Addr())
+			}
+			p, err := o.begin(r.Context(), x, peer)
+			switch {
+			case err != nil:
+				err = o.Failed(x, err)
+			case !p.Allowed:
+				p.show(w.Header().Set)
+				err = o.Refuse(x, p.Verdict)
+			default:
+				watching := &watched{ResponseWriter: w, pass: p}
+				status := http.StatusInternalServerError // of a panic
+				defer func() { watching.end(status) }()
+				next.ServeHTTP(watching, r)
+				status = http.StatusOK
+			}
+			if err != nil {
 				http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 			}
 		})
@@ -38,36 +54,10 @@ func (x *Exchange) Next() error {
 	return nil
 }
 
-func (x *Exchange) context() context.Context { return x.R.Context() }
-
-func (x *Exchange) peer() string {
-	if peer, err := netip.ParseAddrPort(x.R.RemoteAddr); err == nil {
-		return KeyOfPeer(peer.Addr())
-	}
-	return peerKey(x.R.RemoteAddr)
-}
-
-func (x *Exchange) set(name, value string) { x.W.Header().Set(name, value) }
-
-func (x *Exchange) answer(status int, body []byte) error {
-	x.W.WriteHeader(status)
-	_, _ = x.W.Write(body) // fails only if the client has gone
-	return nil
-}
-
-func (x *Exchange) next(ends func(status int, own bool)) error {
-	w := &watched{ResponseWriter: x.W, ends: ends}
-	status := http.StatusInternalServerError // of a panic
-	defer func() { w.end(status) }()
-	x.handler.ServeHTTP(w, x.R)
-	status = http.StatusOK
-	return nil
-}
-
-// watched calls ends before the header of the answer is sent.
+// watched ends a pass before the header of the answer is sent.
 type watched struct {
 	http.ResponseWriter
-	ends  func(status int, own bool)
+	pass  *pass
 	ended bool
 }
 
@@ -76,8 +66,10 @@ func (w *watched) end(status int) {
 		return
 	}
 	w.ended = true
-	fields := w.Header()
-	w.ends(status, fields.Get(report.RateLimit)+fields.Get(report.RateLimitPolicy) != "")
+	w.pass.end(status)
+	if fields := w.Header(); fields.Get(report.RateLimit)+fields.Get(report.RateLimitPolicy) == "" {
+		w.pass.show(fields.Set)
+	}
 }
 
 // WriteHeader implements http.ResponseWriter.

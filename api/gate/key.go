@@ -8,7 +8,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // KeyOf returns the limiter's key for what Options.Key returned, for calls such as Reset. It begins with its kind, so that
@@ -28,13 +27,13 @@ func peerKey(address string) string { return "peer " + address }
 // process: one caller has one key.
 var partitions = []byte(rand.Text())
 
-// setRateLimit sets the RateLimit header fields. Their pk is a short hash of the key.
-func setRateLimit(x exchange, key string, v *throttle.Verdict) {
+// show sets the RateLimit header fields. Their pk is a short hash of the key.
+func (p *pass) show(set func(name, value string)) {
 	mac := hmac.New(sha256.New, partitions)
-	mac.Write([]byte(key))
-	rep := report.OfOne("", "", string(mac.Sum(nil)[:8]), v)
+	mac.Write([]byte(p.key))
+	rep := report.OfOne("", "", string(mac.Sum(nil)[:8]), &p.Verdict)
 	if policy, state := rep.Header(); len(policy) > 0 {
-		x.set(report.RateLimitPolicy, string(policy))
-		x.set(report.RateLimit, string(state))
+		set(report.RateLimitPolicy, string(policy))
+		set(report.RateLimit, string(state))
 	}
 }
