@@ -28,12 +28,12 @@ func TestProblems_EachType_IsExplained(t *testing.T) {
 	for _, match := range regexp.MustCompile(`&kind\{(\d+), "([a-z-]+)"`).FindAllStringSubmatch(string(must.Get(os.ReadFile("problem.go"))(t)), -1) {
 		answered[match[2]] = match[1]
 	}
-	explained := named(`(?m)^## ([a-z-]+)\n\n(\d+)[.,] `, string(mailgate.Problems))
+	explained := named(`(?m)^## ([a-z-]+)\n\n\*\*(\d+)\b`, string(must.Get(mailgate.Pages.ReadFile("docs/problems.md"))(t)))
 	if len(answered) < 20 || !maps.Equal(answered, explained) {
 		t.Errorf("the API answers\n%v\nthe page explains\n%v", answered, explained)
 	}
 	contract, server := string(mailgate.OpenAPI), must.Get(url.Parse("https://gate.example/send-code"))(t)
-	page := string(must.Get(web.Docs(mailgate.OpenAPI, mailgate.Problems, "test"))(t))
+	page := string(must.Get(web.Docs(mailgate.OpenAPI, mailgate.Pages, "test"))(t))
 	for name := range answered {
 		problem := problems.Ours + name
 		if name != "quota-exceeded" && !regexp.MustCompile(problem+`\b`).MatchString(contract) {

@@ -70,7 +70,7 @@ func New(o Options) (s *Server, err error) {
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
-		page, err := web.Docs(o.Docs.OpenAPI, mailgate.Problems, o.Docs.Version)
+		page, err := web.Docs(o.Docs.OpenAPI, mailgate.Pages, o.Docs.Version)
 		return s.linked(page), err
 	})
 	s.keyless.Most = keylessShare(o)

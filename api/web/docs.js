@@ -6,6 +6,7 @@ import { recall, remember } from "./memory.js";
 
 const keys = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" }; // the second is the console's too
 const forms = [...document.querySelectorAll("form.try")];
+const wide = matchMedia("(min-width: 75rem)").matches; // there is room for examples beside the answers
 const languages = ["curl", "go", "typescript"];
 
 // Samples show the keys of mailgate dev; a key that was typed is shown nowhere.
@@ -108,16 +109,26 @@ async function copy(form, button) {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
-// find shows the routes that have all words of the search in their description, their fields or their statuses, from the first on.
+// find shows the guides, routes and problems that have all words of the search in their text, their fields or their statuses, from
+// the first on. Of a route that has an answer with a status among the words, it shows no other answers.
 function find(text) {
   const words = text.toLowerCase().split(/\s+/);
   for (const article of document.querySelectorAll("article")) {
-    const said = [...article.querySelectorAll(":scope > div:first-child, dt, .status")].map((part) => part.textContent).join(" ").toLowerCase();
+    const said = [...article.querySelectorAll(":scope > :is(div:first-child, details), dt, .status")].map((part) => part.textContent).join(" ").toLowerCase();
     article.hidden = !words.every((word) => said.includes(word));
+    const answers = [...article.querySelectorAll("[data-status]")];
+    const meant = answers.filter((answer) => words.includes(answer.dataset.status));
+    for (const answer of answers) {
+      answer.hidden = meant.length > 0 && !meant.includes(answer);
+      const example = answer.querySelector(".first");
+      if (example) {
+        example.open = wide || meant.includes(answer);
+      }
+    }
     document.querySelector(`.routes a[href="#${article.id}"]`).parentElement.hidden = article.hidden;
   }
   for (const group of document.querySelectorAll("[data-group]")) {
-    group.hidden = !group.querySelector("article:not([hidden]), li:not([hidden])");
+    group.hidden = !group.querySelector("article:not([hidden]), :scope > ul > li:not([hidden])");
   }
   document.getElementById("unmatched").hidden = document.querySelector("article:not([hidden])") !== null;
   if (text !== "") {
@@ -178,4 +189,15 @@ for (const form of forms) {
   form.hidden = false;
 }
 document.querySelector(".routes details").open = matchMedia("(min-width: 64rem)").matches;
+find("");
+
+// unfold opens the guide that a link leads to.
+function unfold() {
+  const guide = document.getElementById(location.hash.slice(1))?.querySelector(":scope > details");
+  if (guide) {
+    guide.open = true;
+  }
+}
+addEventListener("hashchange", unfold);
+unfold();
 choose(recall("mailgate-docs-language") || languages[0]);

@@ -11,6 +11,7 @@ type (
 	contract struct {
 		Title, Summary, Description string
 		Groups                      []*group
+		Other                       answer // that any request may get
 	}
 	group struct {
 		Name, Description string
@@ -24,6 +25,7 @@ type (
 	}
 	answer struct {
 		Status, Description string
+		Media               []string // the types of what has no example
 		Headers, Fields     []field
 		Examples            []example
 	}
@@ -32,7 +34,7 @@ type (
 		Required                bool
 	}
 	example struct {
-		Name, Text string
+		Name, Status, Title, Text string // status and title are those of a problem
 	}
 )
 
@@ -55,6 +57,9 @@ func readContract(text []byte) (c contract, err error) {
 	for path, methods := range top.get("paths").members() {
 		for method, from := range methods.members() {
 			o, err := readOperation(method, path, from)
+			if err == nil {
+				c.Other, err = readAnswer("", from.get("responses").get("default").resolved())
+			}
 			if err != nil {
 				return c, fmt.Errorf("%s %s: %w", method, path, err)
 			}
@@ -90,6 +95,9 @@ func readOperation(method, path string, from node) (o operation, err error) {
 		}
 	}
 	for status, response := range from.get("responses").members() {
+		if status == "default" {
+			continue
+		}
 		a, err := readAnswer(status, response.resolved())
 		if err != nil {
 			return o, err
@@ -104,9 +112,14 @@ func readAnswer(status string, from node) (a answer, err error) {
 	for name, header := range from.get("headers").members() {
 		a.Headers = append(a.Headers, field{Name: name, Description: header.resolved().text("description")})
 	}
-	for _, media := range from.get("content").members() {
-		if a.Examples, err = readExamples(media); err != nil {
+	for kind, media := range from.get("content").members() {
+		examples, err := readExamples(media)
+		if err != nil {
 			return a, err
+		}
+		a.Examples = append(a.Examples, examples...)
+		if len(examples) == 0 {
+			a.Media = append(a.Media, kind)
 		}
 		if strings.HasPrefix(status, "2") {
 			a.Fields = readFields(media.get("schema"))
@@ -156,13 +169,14 @@ func readExamples(media node) (examples []example, err error) {
 		if summary := from.text("summary"); summary != "" {
 			name = summary
 		}
-		text, isText := from.get("value").value.(string)
+		value := from.get("value")
+		text, isText := value.value.(string)
 		if !isText {
-			if text, err = from.get("value").json(); err != nil {
+			if text, err = value.json(); err != nil {
 				return nil, err
 			}
 		}
-		examples = append(examples, example{name, text})
+		examples = append(examples, example{name, value.text("status"), value.text("title"), text})
 	}
 	return examples, nil
 }

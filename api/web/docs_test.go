@@ -33,7 +33,7 @@ func (tb *tab) fills(id, field, text string) {
 	tb.press(text)
 }
 
-// The page opens on sending a code, beside a sample of its plainest case. By the link of
+// The first window has the guides and sending a code, beside a sample of its plainest case. By the link of
 // mailgate dev the keys are filled in, and in the samples.
 func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) { inEachBrowser(t, docsFromDevRequestsCanBeSent) }
 
@@ -48,9 +48,10 @@ func docsFromDevRequestsCanBeSent(t *testing.T, newVisitor opener) {
   -H 'Content-Type: application/json' \
   -d '{"email": "Alice@example.com"}'`, s.URL, apitest.APIKey))
 	v.is(`((nav) => getComputedStyle(nav).position + (nav.clientHeight < innerHeight))(document.querySelector(".routes"))`, "stickytrue")
-	v.is(`((sample, text) => sample.top < innerHeight / 2 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
+	v.is(`((sample, text) => sample.top < innerHeight * 0.8 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
 	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/,/inbox,/console,/docs")
 	v.try("sendCode", `"status": "sent"`)
+	v.is(`((example, status) => example.left > status.right && example.top < status.bottom)(document.querySelector("#sendCode [data-status='429'] .first").getBoundingClientRect(), document.querySelector("#sendCode [data-status='429'] .status").getBoundingClientRect())`, "true")
 	v.run(`document.querySelectorAll("#sendCode details").forEach((one) => { one.open = true; })`)
 	v.looksRight("docs-sent", ".try button", ".try input")
 	v.try("sendCode", `"limit": "minute"`)
@@ -61,12 +62,18 @@ func docsFromDevRequestsCanBeSent(t *testing.T, newVisitor opener) {
 	v.hasFocus("search")
 	v.run("search.select()")
 	v.press("RESET guesses")
-	v.is(`[...document.querySelectorAll("article, .routes li")].filter((one) => one.checkVisibility()).map((one) => one.id || one.textContent).join()`, "POST /admin/mailboxes/{email}/reset,resetMailbox")
+	v.is(`[...document.querySelectorAll("article, .routes li")].filter((one) => one.checkVisibility()).map((one) => one.id || one.textContent).join()`, "Sending codes,POST /admin/mailboxes/{email}/reset,sending,resetMailbox")
 	v.drawn()
 	v.picture("docs-search")
 	v.run("search.select()")
 	v.press("503 mailboxes")
 	v.is(`document.getElementById("lookAtMailbox").checkVisibility() && scrollY === 0`, "true")
+	v.is(`[...document.querySelectorAll("#lookAtMailbox [data-status]")].filter((one) => one.checkVisibility()).map((one) => one.dataset.status).join()`, "503")
+	v.run("search.select()")
+	v.press("413")
+	v.is(`[...document.querySelectorAll("article, [data-status]")].filter((one) => one.checkVisibility()).map((one) => one.id || one.dataset.status).join()`, "errors,413,body-too-large")
+	v.is(`[...document.querySelectorAll("h2")].filter((one) => one.checkVisibility()).map((one) => one.textContent).join()`, "Errors,Errors")
+	v.run("search.select()")
 	v.press("xyz")
 	v.reads("unmatched", "No match.")
 	v.press(kb.Escape)
@@ -83,6 +90,38 @@ func docsFromDevRequestsCanBeSent(t *testing.T, newVisitor opener) {
 	v.isTrue(sample + `.textContent.startsWith("request, err := ")`)
 	v.is("document.activeElement.id", "sendCode-go")
 	v.is("document.cookie.length + localStorage.length", "0")
+}
+
+// The guides are in front of the routes, whole, and a link to one opens it.
+func TestDocs_Guides_AreInFront(t *testing.T) { inEachBrowser(t, docsGuidesAreInFront) }
+
+func docsGuidesAreInFront(t *testing.T, newVisitor opener) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.visit(s.URL + "/docs#sending")
+	v.isTrue(`document.querySelector("#sending table").checkVisibility()`)
+	v.is(`[...document.querySelectorAll("article")].slice(0, 4).map((one) => one.id).join()`, "getting-started,sending,countdown,sendCode")
+	v.run(`document.querySelector('#sending a[href="#problems"]').click()`)
+	v.isTrue(`document.getElementById("problems").getBoundingClientRect().top < innerHeight`)
+	v.run(`document.querySelector('.routes a[href="#getting-started"]').click()`)
+	v.isTrue(`document.querySelector("#getting-started pre").checkVisibility()`)
+	v.is(`[...document.querySelectorAll("a")].map((one) => one.getAttribute("href")).filter((to) => !/^(https:|[/]|#)/.test(to) || (to.length > 1 && to.startsWith("#") && !document.getElementById(to.slice(1)))).join()`, "")
+	v.run(`document.querySelectorAll(".guide details").forEach((one) => { one.open = true; })`)
+	v.looksRight("docs-guides")
+}
+
+// Each answer has an example, or says what it is. On a phone the examples are closed until a status is searched.
+func TestDocs_Answers_HaveExamples(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(390, 700)
+	v.visit(s.URL + "/docs")
+	v.isTrue(`document.querySelector("#sendCode .sample").textContent !== ""`)
+	v.is(`[...document.querySelectorAll("[data-status]")].filter((one) => !one.querySelector("pre") && !one.querySelector(".lead").textContent.trim().match("^(No body|([a-z]+/[a-z+-]+ ?)+)$")).map((one) => one.textContent).join()`, "")
+	v.is(`[...document.querySelectorAll(".first")].some((one) => one.open)`, "false")
+	v.run("search.focus()")
+	v.press("404")
+	v.isTrue(`document.querySelector("#count [data-status='404'] pre").checkVisibility() && !document.querySelector("#count [data-status='429']").checkVisibility()`)
+	v.looksRight("docs-404")
 }
 
 // A key that is typed serves all requests of its kind and is shown in no sample.

@@ -104,7 +104,7 @@ func (tb *tab) faults(look look, marked []string) (faults []string) {
 // smallTargets are those that a finger misses: less than 24 px wide or high, unless inside of a sentence.
 const smallTargets = `[...document.querySelectorAll("a, button, input, select, textarea, summary")].filter((one) => one.checkVisibility()).flatMap((one) => {
 	const { width, height } = (one.type === "radio" ? one.labels[0] : one).getBoundingClientRect();
-	const inSentence = one.matches("p a") && getComputedStyle(one).display === "inline" && one.parentElement.textContent.trim() !== one.textContent.trim();
+	const inSentence = one.matches(":is(p, li, td) a") && getComputedStyle(one).display === "inline" && one.closest("p, li, td").textContent.trim() !== one.textContent.trim();
 	return inSentence || Math.min(width, height) >= 24 ? [] : "small target: " + one.outerHTML.slice(0, 100) + " " + width + " x " + height;
 })`
 

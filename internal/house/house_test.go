@@ -35,6 +35,7 @@ var edges = map[string][]string{
 	"go.opentelemetry.io":            {"internal/trace"},
 	"github.com/emersion/go-smtp":    {"mailer"},
 	"github.com/jordan-wright/email": {"mailer/message"},
+	"github.com/yuin/goldmark":       {"api/web"},
 }
 
 // Tests may import anything, and bench, a module of its own, compares libraries.
