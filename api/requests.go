@@ -36,6 +36,7 @@ const (
 	shownRequests = 100 // unless limit says otherwise
 	mostRequests  = 500
 	mostRefused   = 10
+	mostNames     = 100
 
 	// maxFollowing is how many clients may follow the requests. They are told of new ones every followPause,
 	// and that they are connected every followBeat.
@@ -95,19 +96,20 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	audited := r.c.Query("audited")
+	audited, err := auditedAlone(r)
+	if err != nil {
+		return nil, err
+	}
 	limit, notLimit := strconv.Atoi(cmp.Or(r.c.Query("limit"), strconv.Itoa(shownRequests)))
 	switch {
 	case notLimit != nil || limit < 1 || limit > mostRequests:
 		return nil, invalidFields([]fieldProblem{{"limit", "invalid", fmt.Sprintf("limit must be a number from 1 to %d.", mostRequests)}})
-	case audited != "" && audited != "true":
-		return nil, invalidFields([]fieldProblem{{"audited", "invalid", "audited must be true, or left out."}})
 	case filter.Before != "" && !positions.MatchString(filter.Before):
 		return nil, invalidFields([]fieldProblem{{"before", "invalid", "before must be the before of an answer."}})
 	case r.c.Get(fiber.HeaderAccept) == "text/event-stream" && r.c.Method() == fiber.MethodGet:
-		return alreadyWritten{}, s.followRequests(r.c, audited != "", filter, limit)
+		return alreadyWritten{}, s.followRequests(r.c, audited, filter, limit)
 	}
-	log, all := s.kept(r.ctx, audited != "")
+	log, all := s.kept(r.ctx, audited)
 	found := recent.Newest(log.All(0, log.Next(), filter), limit)
 	answer := requestsAnswer{AllNodes: all, Requests: make([]json.RawMessage, len(found))}
 	for i, e := range found {
@@ -117,6 +119,17 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 		answer.Before = recent.Position(found[limit-1])
 	}
 	return answer, nil
+}
+
+// auditedAlone reads whether a query asks for the audit log.
+func auditedAlone(r *request) (bool, error) {
+	switch r.c.Query("audited") {
+	case "":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalidFields([]fieldProblem{{"audited", "invalid", "audited must be true, or left out."}})
 }
 
 // positions are those of a node's entries, and of all nodes'.
@@ -204,4 +217,24 @@ func (s *Server) countRefused(r *request, _ *none) (any, error) {
 	refused := log.All(0, log.Next(), recent.Filter{Since: since, Members: map[string]string{"outcome": ledger.Limited.Word}})
 	most := recent.Most(refused, mostRefused, "mailbox", "visitor", "key")
 	return refusedAnswer{all, since, most["mailbox"], most["visitor"], most["key"]}, nil
+}
+
+type namesAnswer struct {
+	AllNodes bool           `json:"all_nodes"`
+	Outcomes []recent.Count `json:"outcomes"`
+	Rules    []recent.Count `json:"rules"`
+	Keys     []recent.Count `json:"keys"`
+	Doors    []recent.Count `json:"doors"`
+	Nodes    []recent.Count `json:"nodes"`
+}
+
+// countNames handles GET /admin/requests/names: what a filter can be set to, and how many requests it would find.
+func (s *Server) countNames(r *request, _ *none) (any, error) {
+	audited, err := auditedAlone(r)
+	if err != nil {
+		return nil, err
+	}
+	log, all := s.kept(r.ctx, audited)
+	of := recent.Most(log.All(0, log.Next(), recent.Filter{}), mostNames, "outcome", "rule", "key", "door", "node")
+	return namesAnswer{all, of["outcome"], of["rule"], of["key"], of["door"], of["node"]}, nil
 }

@@ -139,3 +139,20 @@ func TestRequests_Followed_ShowsWhatComes(t *testing.T) {
 		t.Errorf("the shutdown took %s", time.Since(began))
 	}
 }
+
+// The lists of a filter: what the members of all requests say, and how often.
+func TestRequests_Names_AreWhatExists(t *testing.T) {
+	r := newRig(t, setup{})
+	r.send("alice@example.com").is(t, 200, "")
+	r.send("alice@example.com").is(t, 429, "quota-exceeded")
+	r.send("bob@example.com").is(t, 200, "")
+	got := r.do("GET", "/admin/requests/names", opsKey, "")
+	got.is(t, 200, "")
+	if text := fmt.Sprint(got.body); text != "map[all_nodes:false doors:[map[count:3 name:http]] keys:[map[count:3 name:shop]] nodes:[] outcomes:[map[count:2 name:sent] map[count:1 name:quota-exceeded]] rules:[map[count:3 name:mailbox]]]" {
+		t.Error(text)
+	}
+	r.do("POST", "/admin/mailboxes/alice@example.com/reset", opsKey, `{}`).is(t, 200, "")
+	if got := r.do("GET", "/admin/requests/names?audited=true", opsKey, ""); fmt.Sprint(got.body["outcomes"]) != "[map[count:1 name:mailbox reset]]" {
+		t.Error(got.body)
+	}
+}

@@ -32,6 +32,7 @@ func (s *Server) routes(app *fiber.App) {
 	app.Delete("/admin/suppressions/:email", handler(s, s.unsuppress, operator, s.readMailbox)).Name("admin-unsuppress")
 	app.Get("/admin/requests", handler(s, s.listRequests, ofAddress(inspections), operator)).Name("admin-requests")
 	app.Get("/admin/requests/refused", handler(s, s.countRefused, operator)).Name("admin-refused")
+	app.Get("/admin/requests/names", handler(s, s.countNames, operator)).Name("admin-names")
 	app.Get("/admin/figures", handler(s, s.showFigures, operator)).Name("admin-figures")
 	app.Post("/admin/what-if", handler(s, s.whatIf, inspections, operator, optionalBody)).Name("admin-what-if")
 

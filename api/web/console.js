@@ -4,7 +4,8 @@ import { busy } from "./busy.js";
 import { announce, ask, errorText, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { clearFigures, watchFigures } from "./console_figures.js";
 import { hideMailbox, lookUp, namedMailbox, unnameMailbox } from "./console_mailbox.js";
-import { clearRequests, watchRequests } from "./console_requests.js";
+import { unplace } from "./console_place.js";
+import { clearRequests, openRequests } from "./console_requests.js";
 import { hideSuppressions } from "./console_suppressions.js";
 import { hideTrial } from "./console_trial.js";
 import { handedOver } from "./handover.js";
@@ -16,19 +17,26 @@ function enter() {
   at("signed-in").hidden = false;
   at("sign-out").hidden = !isAskedFor;
   watchFigures();
-  watchRequests();
   openNamed();
 }
 
-// openNamed opens the mailbox that the page's address names, after a reload or by a link.
+// openNamed opens the mailbox and the requests that the page's address names, after a reload or by a link.
 function openNamed() {
-  const email = namedMailbox();
-  if (email !== "" && !at("signed-in").hidden) {
+  if (at("signed-in").hidden) {
+    return;
+  }
+  openRequests();
+  open(namedMailbox());
+}
+addEventListener("hashchange", openNamed);
+addEventListener("mailgate-open", (event) => open(event.detail));
+
+function open(email) {
+  if (email !== "") {
     at("email").value = email;
     lookUp(email);
   }
 }
-addEventListener("hashchange", openNamed);
 
 // leave forgets the key and everything shown with it.
 function leave(why = "") {
@@ -71,6 +79,7 @@ at("sign-in").addEventListener("submit", (event) => {
 at("sign-out").addEventListener("click", () => {
   leave();
   unnameMailbox();
+  unplace();
   announce("Signed out.");
 });
 addEventListener("mailgate-unauthorized", () => {

@@ -4,6 +4,7 @@ import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
 import { announce, ask, errorText } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
+import { place, placed } from "./console_place.js";
 import { findRequests } from "./console_requests.js";
 import { tableRow } from "./console_table.js";
 import { clock, count, moment, spoken } from "./lengths.js";
@@ -37,25 +38,23 @@ at("look").addEventListener("submit", (event) => {
 
 addEventListener("resize", () => redraw());
 
-// The address of the page stays in the browser's history, so it names the mailbox as the log does,
-// and the tab remembers whose name that is.
+// The address of the page names the mailbox as the log does, and the tab remembers whose name that is.
 const storageKey = "mailgate-console-mailbox";
 
 function nameMailbox({ mailbox, email }) {
   remember(storageKey, `${mailbox} ${email}`);
-  history.replaceState(null, "", `#mailbox=${mailbox}`);
+  place({ email: "", mailbox });
 }
 
 export function unnameMailbox() {
   forget(storageKey);
-  history.replaceState(null, "", location.pathname);
+  place({ email: "", mailbox: "" });
 }
 
 // namedMailbox is the address that a link has, or else that of the name in the address of the page.
 export function namedMailbox() {
-  const named = new URLSearchParams(location.hash.slice(1));
   const [name, email] = recall(storageKey).split(" ");
-  return named.get("email") ?? (named.get("mailbox") === name ? email : "");
+  return placed("email") || (placed("mailbox") === name ? email ?? "" : "");
 }
 
 at("keep").addEventListener("click", () => at("confirm").close());

@@ -2,6 +2,7 @@
 
 import { ask, errorText, listen } from "./console_ask.js";
 import { asCurl, copy, outcome, whole, why } from "./console_entry.js";
+import { place, placed } from "./console_place.js";
 import { tableRow } from "./console_table.js";
 import { moment } from "./lengths.js";
 
@@ -10,6 +11,8 @@ const most = 100; // rows
 const retry = 2000; // milliseconds until it connects again
 const silence = 15_000; // the server says something every five seconds
 const countEvery = 10_000;
+const nameEvery = 60_000;
+const lists = { outcome: "outcomes", rule: "rules", key: "keys", door: "doors", node: "nodes" }; // of the filter, as the server calls them
 let watch = new AbortController();
 let timer = 0;
 let heard = 0;
@@ -20,8 +23,9 @@ at("find").addEventListener("submit", (event) => {
   event.preventDefault();
   watchRequests();
 });
+at("find").addEventListener("change", (event) => event.target.matches("select") && watchRequests());
 at("other-log").addEventListener("click", () => {
-  at("find").reset(); // the other log has little of what one log's filter names
+  clearFilter(); // the other log has little of what one log's filter names
   showAudited(!audited);
   watchRequests();
 });
@@ -40,14 +44,16 @@ function find(mailbox) {
   }
 }
 
+const isHash = (text) => /^[0-9a-f]{10}$/.test(text);
+
 // path is what the form asks for.
 function path() {
   const query = new URLSearchParams();
   const set = (name, text) => text !== "" && query.set(name, text);
   const whose = at("find-whose").value.trim();
-  set(whose.includes("@") ? "email" : /^[0-9a-f]{10}$/.test(whose) ? "mailbox" : "visitor", whose);
-  for (const name of ["outcome", "rule", "key", "door", "node"]) {
-    set(name, at(`find-${name}`).value.trim());
+  set(whose.includes("@") ? "email" : isHash(whose) ? "mailbox" : "visitor", whose);
+  for (const name in lists) {
+    set(name, at(`find-${name}`).value);
   }
   set("audited", audited ? "true" : "");
   const minutes = Number(at("find-minutes").value);
@@ -55,20 +61,58 @@ function path() {
   return `/admin/requests${query.size === 0 ? "" : "?"}${query}`;
 }
 
+// openRequests shows those that the page's address names.
+export function openRequests() {
+  at("find-whose").value = placed("whose") || placed("mailbox");
+  at("find-minutes").value = placed("minutes");
+  for (const name in lists) {
+    offer(name, [], placed(name));
+  }
+  showAudited(placed("log") === "audit");
+  watchRequests();
+}
+
+// nameFilter writes the filter into the page's address.
+function nameFilter() {
+  const whose = at("find-whose").value.trim();
+  const texts = { log: audited ? "audit" : "", whose: isHash(whose) && whose !== placed("mailbox") ? whose : "" };
+  for (const name of [...Object.keys(lists), "minutes"]) {
+    texts[name] = at(`find-${name}`).value;
+  }
+  place(texts);
+}
+
+// offer fills a list of the filter. One with nothing to choose is hidden.
+function offer(name, names, chosen = at(`find-${name}`).value) {
+  const list = at(`find-${name}`);
+  const all = chosen === "" || names.includes(chosen) ? names : [...names, chosen];
+  list.replaceChildren(new Option(list.dataset.any, ""), ...all.map((one) => new Option(one, one, false, one === chosen)));
+  list.hidden = all.length === 0;
+}
+
+function clearFilter() {
+  at("find").reset();
+  for (const name in lists) {
+    offer(name, []);
+  }
+}
+
 // watchRequests shows what the form asks for until clearRequests.
-export function watchRequests() {
+function watchRequests() {
   stop();
+  nameFilter();
   at("requests").replaceChildren();
   showNote("");
   watch = new AbortController();
   connect(watch, path());
   countRefused(watch);
+  listNames(watch);
 }
 
 // clearRequests stops, and leaves nothing in the page for who opens it next.
 export function clearRequests() {
   stop();
-  at("find").reset();
+  clearFilter();
   showAudited(false);
   known.clear();
   for (const id of ["requests", "most-refused", "requests-pill"]) {
@@ -173,7 +217,7 @@ function opener(mailbox) {
     if (email === undefined) {
       find(mailbox);
     } else {
-      location.hash = `email=${encodeURIComponent(email)}`;
+      dispatchEvent(new CustomEvent("mailgate-open", { detail: email }));
     }
   });
   return button;
@@ -190,4 +234,17 @@ async function countRefused(mine) {
     at("most-refused").replaceChildren(...(rows.length === 0 ? [tableRow(["none", "", "0"], ["", "", "count"])] : rows));
   }
   setTimeout(() => mine === watch && !mine.signal.aborted && countRefused(mine), countEvery);
+}
+
+async function listNames(mine) {
+  const answer = document.hidden ? undefined : await ask(`/admin/requests/names${audited ? "?audited=true" : ""}`);
+  if (mine !== watch || mine.signal.aborted) {
+    return;
+  }
+  for (const [name, all] of Object.entries(answer?.status === 200 ? lists : {})) {
+    if (at(`find-${name}`) !== document.activeElement) { // it may be open
+      offer(name, answer.body[all].map((one) => one.name));
+    }
+  }
+  setTimeout(() => mine === watch && !mine.signal.aborted && listNames(mine), nameEvery);
 }

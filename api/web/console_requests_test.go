@@ -64,3 +64,48 @@ func TestConsole_Request_OpensAndIsCopied(t *testing.T) {
 	v.click("#requests tr:nth-child(2) button")
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 2`)
 }
+
+// The lists of the filter have what requests have. What is chosen is in the page's address, for a reload and a
+// colleague; who was sent an email is not.
+func TestConsole_Filter_ListsWhatExists(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t)
+	s.sendCode("alice@example.com")
+	s.sendCode("alice@example.com")
+	s.sendCode("bob@example.com")
+	v.visit(s.URL + "/admin#outcome=bounced&node=gone")
+	v.enters("key", apitest.AdminKey)
+	v.reads("requests-pill", "live")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 0`)
+	const options = `[...document.querySelectorAll("#find select")].filter((list) => list.checkVisibility()).map((list) => [...list.options].slice(1).map((one) => one.textContent).join()).join(" ")`
+	v.isTrue(options + ` === "sent,quota-exceeded,bounced mailbox shop http gone Last 15 minutes,Last hour,Last 6 hours"`)
+	v.chooses("find-node", "")
+	v.isTrue(`!document.getElementById("find-node").checkVisibility()`)
+	v.chooses("find-outcome", "quota-exceeded")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
+	v.looksRight("console-filter", "#find-outcome")
+	v.chooses("find-minutes", "15")
+	v.is("location.hash", "#outcome=quota-exceeded&minutes=15")
+	v.enters("find-whose", "alice@example.com")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 1`)
+	v.is("location.hash", "#outcome=quota-exceeded&minutes=15")
+	v.click("#requests td:nth-child(3) button")
+	v.reads("found-title", "alice@example.com")
+	v.isTrue(`/^#outcome=quota-exceeded&minutes=15&mailbox=[0-9a-f]{10}$/.test(location.hash)`)
+	v.reload()
+	v.reads("found-title", "alice@example.com")
+	v.reads("requests", "quota-exceeded")
+	v.is(`document.querySelectorAll("#requests tr").length + document.getElementById("find-minutes").value`, "115")
+
+	// A colleague's tab knows the mailbox by its hash alone.
+	colleague := v.another()
+	colleague.visit(s.URL + "/admin" + get[string](v, `location.hash.replace("quota-exceeded", "sent")`))
+	colleague.enters("key", apitest.AdminKey)
+	colleague.reads("requests", "sent")
+	colleague.is(`document.querySelectorAll("#requests tr").length + String(document.getElementById("found").hidden)`, "1true")
+	v.run(`location.hash = "#log=audit"`)
+	v.reads("requests-title", "Audit log")
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 0`)
+	v.click("#sign-out")
+	v.is(`location.hash + document.getElementById("find-outcome").options.length`, "1")
+}

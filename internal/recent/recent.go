@@ -131,22 +131,30 @@ func WithTimes(entry []byte, n int) []byte {
 
 // Most returns, for each of these members, the texts that most entries have.
 func Most(entries iter.Seq[[]byte], most int, members ...string) map[string][]Count {
-	counts := make([]map[string]int, len(members))
+	counts := make([]map[string]*int, len(members))
+	for i := range counts {
+		counts[i] = map[string]*int{}
+	}
 	for e := range entries {
+		times := Times(e)
 		for i, name := range members {
-			if text := Text(e, name); len(text) > 0 {
-				if counts[i] == nil {
-					counts[i] = map[string]int{}
-				}
-				counts[i][string(text)] += Times(e)
+			text := Text(e, name)
+			if len(text) == 0 {
+				continue
 			}
+			n := counts[i][string(text)]
+			if n == nil {
+				n = new(int)
+				counts[i][string(text)] = n
+			}
+			*n += times
 		}
 	}
 	all := map[string][]Count{}
 	for i, name := range members {
 		list := []Count{}
 		for text, n := range counts[i] {
-			list = append(list, Count{text, n})
+			list = append(list, Count{text, *n})
 		}
 		slices.SortFunc(list, func(a, b Count) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Name, b.Name)) })
 		all[name] = list[:min(most, len(list))]
