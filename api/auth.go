@@ -81,7 +81,7 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 // checkOpen refuses to show what needs no key to a page that reached this machine by a name of its own.
 // /livez tells nothing.
 func (s *Server) checkOpen(c *fiber.Ctx) error {
-	if !s.with.Access.Local && !s.with.Access.APIKeys.IsZero() || c.Route().Name == "livez" {
+	if !s.with.Access.APIKeys.IsZero() || c.Route().Name == "livez" {
 		return nil
 	}
 	return s.checkHost(&c.Request().Header)

@@ -23,16 +23,16 @@ func (s *Server) consolePage() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: reading the console: %w", err)
 	}
+	return s.adapted(page), nil
+}
+
+// adapted returns a page that says whether keys are needed, with links to the pages of mailgate dev behind it.
+func (s *Server) adapted(page []byte) []byte {
 	if s.with.Access.APIKeys.IsZero() && s.with.Access.AdminKeys.IsZero() {
 		page = bytes.Replace(page, []byte(`content="asked-for"`), []byte(`content="none"`), 1)
 	}
-	return s.linked(page), nil
-}
-
-// linked returns a page with links to the pages of the fallback, if there is one.
-func (s *Server) linked(page []byte) []byte {
-	if s.with.Fallback != nil {
-		return web.LinkDev(page)
+	if s.with.Docs.Dev {
+		page = bytes.ReplaceAll(page, []byte(" data-dev hidden"), nil)
 	}
 	return page
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
@@ -67,7 +68,7 @@ func FuzzLoopbackHost(f *testing.F) {
 		f.Add(seed, "http://"+seed)
 	}
 	f.Fuzz(func(t *testing.T, host, origin string) {
-		if !isLoopbackHost(host) {
+		if !network.IsLoopbackHost(host) {
 			return
 		}
 		read, err := url.Parse("http://" + host + "/")

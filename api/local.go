@@ -2,11 +2,10 @@ package api
 
 import (
 	"bytes"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/valyala/fasthttp"
 )
 
@@ -40,7 +39,7 @@ func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
 	if len(s.with.Access.TrustedProxies) == 0 && isForwarded(header) {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only. This request came through a proxy."}
 	}
-	if !isLoopbackHost(string(header.Host())) {
+	if !network.IsLoopbackHost(string(header.Host())) {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only: the Host must be localhost, 127.0.0.1 or [::1]."}
 	}
 	return nil
@@ -48,28 +47,7 @@ func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
 
 // isForwarded reports whether a header says that a proxy has passed the request on.
 func isForwarded(header *fasthttp.RequestHeader) bool {
-	return slices.ContainsFunc([]string{
-		"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
-	}, func(name string) bool { return header.Peek(name) != nil })
-}
-
-// isLoopbackHost reports whether a Host header names this machine by a name that cannot resolve to
-// another one.
-func isLoopbackHost(host string) bool {
-	name, port := host, ""
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		name, port = host[:i], host[i+1:]
-	}
-	if port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
-	}
-	if name == "[::1]" || strings.EqualFold(name, "localhost") {
-		return true
-	}
-	at, err := netip.ParseAddr(name)
-	return err == nil && at.Is4() && at.IsLoopback()
+	return slices.ContainsFunc(network.ForwardingHeaders, func(name string) bool { return header.Peek(name) != nil })
 }
 
 // isOriginOf reports whether an Origin is that of pages of this host.

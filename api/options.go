@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -65,9 +64,6 @@ type Options struct {
 	// Ops moves /metrics from Serve to ServeOps. Both serve the health checks.
 	Ops bool
 
-	// Fallback answers paths without a route, which need no key. Nil answers 404.
-	Fallback http.Handler
-
 	Tracer *trace.Tracer // of requests with a key; nil for none
 
 	Health  Health
@@ -86,8 +82,6 @@ type Access struct {
 	// that a page of another site made a browser send are refused, and those that a proxy has
 	// forwarded, unless TrustedProxies are set.
 	APIKeys, AdminKeys apikey.Keys
-	// Local has the routes that need no key accept loopback Hosts only, as they do without keys.
-	Local bool
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. It may be empty.
 	TrustedProxies []netip.Prefix
 }
@@ -127,4 +121,5 @@ type Audit struct {
 type Docs struct {
 	OpenAPI []byte // what /openapi.yaml and /openapi.json show
 	Version string // what the docs and the metrics say
+	Dev     bool   // the pages link to those of mailgate dev
 }

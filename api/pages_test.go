@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -181,46 +180,6 @@ func TestRequestID_Given_KeptIfSafe(t *testing.T) {
 			t.Errorf("the log does not know %q", id)
 		}
 	}
-}
-
-// The fallback answers what no route does, also a request in chunks. Its panic is an internal error, and
-// a shutdown ends the context of one that waits.
-func TestFallback_OtherPaths_Answered(t *testing.T) {
-	entered := make(chan struct{})
-	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch r.URL.Path {
-			case "/panic":
-				panic("swordfish")
-			case "/echo":
-				_, nameless := r.Header[""]
-				w.Header().Set("X-Seen", fmt.Sprintf("%s %s %s %t", r.Method, r.URL.RequestURI(), r.Header.Get("X-Sent"), nameless))
-				w.WriteHeader(http.StatusTeapot)
-				io.Copy(w, r.Body)
-			case "/poll":
-				close(entered)
-				<-r.Context().Done()
-				io.WriteString(w, "over")
-			}
-		})
-	}})
-	c := r.dial("POST /echo?x=1 HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
-	if got := c.answer("POST"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST /echo?x=1 this false" || got.header.Get("X-Request-Id") == "" {
-		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
-	}
-	c.write("GET /panic HTTP/1.1\r\nHost: x\r\n\r\n")
-	got := c.answer("GET")
-	got.is(t, 500, "internal")
-	got.hides(t, "swordfish")
-	journal.private("swordfish")
-	got.showsStack(t)
-	c.write("GET /send-code HTTP/1.1\r\nHost: x\r\n\r\n" + livez)
-	c.answer("GET").is(t, 405, "method-not-allowed")
-	c.answer("GET").is(t, 200, "")
-	c.write("GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-entered
-	r.shutdown()
-	c.answer("GET").reads(t, "over")
 }
 
 // A browser that asks for / lands on the documentation; a program gets the usual 404.

@@ -52,9 +52,7 @@ func (s *Server) routes(app *fiber.App) {
 	if !s.with.Ops {
 		app.Get("/metrics", page(s.showMetrics, public)).Name("metrics")
 	}
-	if s.with.Fallback == nil {
-		app.Get("/", page(s.showStart, public)).Name("start")
-	}
+	app.Get("/", page(s.showStart, public)).Name("start")
 }
 
 // opsRoutes adds the routes of the operations listener. The operator controls which clients reach

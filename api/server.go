@@ -51,8 +51,7 @@ type Server struct {
 	checks         chan struct{} // of calls of hooks, that are in progress
 	warnedOfInside atomic.Bool   // that a visitor's address is one inside a network
 
-	// alive ends when Shutdown has run out of time; open, which fallbacks have, when it begins to
-	// drain.
+	// alive ends when Shutdown has run out of time; open when it begins to drain.
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
@@ -71,7 +70,7 @@ func New(o Options) (s *Server, err error) {
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
 		page, err := web.Docs(o.Docs.OpenAPI, mailgate.Pages, o.Docs.Version)
-		return s.linked(page), err
+		return s.adapted(page), err
 	})
 	s.keyless.Most = keylessShare(o)
 	if err := s.useSecret(); err != nil {
@@ -112,9 +111,6 @@ func (s *Server) newEndpoints() {
 	app := s.main.App
 	app.Use("/countdown", cors)
 	app.Use(s.share)
-	if s.with.Fallback != nil {
-		app.Use(s.fallback())
-	}
 	s.routes(app)
 	s.main.Open()
 	s.ops = s.newEndpoint(opsConnections)

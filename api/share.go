@@ -13,10 +13,9 @@ import (
 
 // keylessShare returns how many requests without a valid key may be in progress; 0 is no bound. A browser
 // loads a page over six connections; a larger share for each processor slows sends during a flood. There
-// is no bound without keys, where every program of this machine is a caller, nor with a Fallback, whose
-// requests may wait for any time.
+// is no bound without keys, where every program of this machine is a caller.
 func keylessShare(o Options) int64 {
-	if o.Access.APIKeys.IsZero() || o.Fallback != nil {
+	if o.Access.APIKeys.IsZero() {
 		return 0
 	}
 	return int64(max(8, 2*runtime.GOMAXPROCS(0)))

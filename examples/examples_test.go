@@ -92,7 +92,7 @@ func TestDjango_SignUp_SentRefusedVerified(t *testing.T) {
 	}
 	root, web, door, addr := clone(t), servertest.Address(t), servertest.Address(t), servertest.Address(t)
 	run(t, root, "go", "build", "-o", "mailgate", "./cmd/mailgate")
-	dev := exec.CommandContext(t.Context(), "./mailgate", "dev", "--listen", web, "--submission-listen", door)
+	dev := exec.CommandContext(t.Context(), "./mailgate", "dev", "--keys", "--listen", web, "--submission-listen", door)
 	dev.Dir = root
 	log := start(t, dev, door)
 	key := regexp.MustCompile(`API key +(\S+)`)

@@ -8,7 +8,6 @@ import { unplace } from "./console_place.js";
 import { clearRequests, openRequests } from "./console_requests.js";
 import { hideSuppressions } from "./console_suppressions.js";
 import { hideTrial } from "./console_trial.js";
-import { handedOver } from "./handover.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -87,10 +86,6 @@ addEventListener("mailgate-unauthorized", () => {
   unnameMailbox();
 });
 
-const keys = await handedOver();
-if (keys) {
-  keepKey(keys.admin);
-}
 if (!isAskedFor || key() !== "") {
   enter();
 } else {

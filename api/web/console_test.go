@@ -325,7 +325,7 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 	v.reads("requests-pill", "stopped")
 	v.enters("find-whose", "")
 	v.reads("requests-pill", "live")
-	if err := s.API.Shutdown(t.Context()); err != nil {
+	if err := s.front.Config.Close(); err != nil {
 		t.Error(err)
 	}
 	v.reads("requests-pill", "Disconnected")

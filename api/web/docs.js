@@ -1,7 +1,6 @@
 // The API page: each request as a sample in three languages, and a form that sends it.
 
 import { busy } from "./busy.js";
-import { handedOver } from "./handover.js";
 import { recall, remember } from "./memory.js";
 
 const keys = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" }; // the second is the console's too
@@ -9,15 +8,9 @@ const forms = [...document.querySelectorAll("form.try")];
 const wide = matchMedia("(min-width: 75rem)").matches; // there is room for examples beside the answers
 const languages = ["curl", "go", "typescript"];
 
-// Samples show the keys of mailgate dev; a key that was typed is shown nowhere.
-const given = await handedOver();
-if (given) {
-  for (const [kind, name] of Object.entries(keys)) {
-    remember(name, given[kind]);
-  }
-  remember("mailgate-docs-trial", "yes");
+if (document.querySelector("meta[name=mailgate-key]").content === "none") {
+  document.querySelectorAll(".try [name=key]").forEach((field) => field.parentElement.remove());
 }
-const isTrial = recall("mailgate-docs-trial") !== "";
 
 // request reads a form: what would be sent, with the key itself or a placeholder for it.
 function request(form, key) {
@@ -69,8 +62,7 @@ defer response.Body.Close()`;
 
 function showSample(form) {
   const tab = form.querySelector("[aria-selected=true]");
-  const key = isTrial ? form.elements.key?.value ?? "" : "YOUR-KEY";
-  form.querySelector(".sample").textContent = samples[tab.dataset.language](request(form, key));
+  form.querySelector(".sample").textContent = samples[tab.dataset.language](request(form, "YOUR-KEY")); // a key that was typed is shown nowhere
   form.querySelector(".sample").setAttribute("aria-labelledby", tab.id);
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/smtp"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/throttle"
@@ -21,30 +23,45 @@ import (
 // A server is all of mailgate, with the pages of mailgate dev in front.
 type server struct {
 	*apitest.Server
-	t *testing.T
+	front *httptest.Server
+	t     *testing.T
 }
 
 // newServer starts a server with its records in memory. change may be nil.
 func newServer(t *testing.T, change func(*apitest.Server, *apitest.Options)) *server {
 	t.Helper()
 	ended, end := context.WithCancel(context.Background())
+	front := httptest.NewUnstartedServer(nil)
 	started := apitest.Start(func(s *apitest.Server, o *apitest.Options) {
-		o.Fallback = demo.New(demo.Options{
-			Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apitest.APIKey, AdminKey: apitest.AdminKey,
-			Relay: s.Relay, Ended: ended,
-			SMTP: demo.SMTP{Host: "127.0.0.1", Port: "2525", User: "app", Senders: "no-reply@acme.example"},
-		})
+		s.URL, o.Docs.Dev = "http://"+front.Listener.Addr().String(), true
 		if change != nil {
 			change(s, o)
 		}
 	})
+	with := demo.Options{
+		Address: started.Addr, Relay: started.Relay, Ended: ended,
+		SMTP: demo.SMTP{Host: "127.0.0.1", Port: "2525", User: "app", Senders: "no-reply@acme.example"},
+	}
+	if !started.Options.Access.APIKeys.IsZero() {
+		with.APIKey, with.AdminKey = apitest.APIKey, apitest.AdminKey
+	}
+	front.Config.Handler = demo.New(with)
+	front.Start()
 	t.Cleanup(func() {
 		end() // requests that wait for email
+		front.Close()
 		if err := started.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &server{started, t}
+	return &server{started, front, t}
+}
+
+// newServerWithoutKeys is as mailgate dev is by itself.
+func newServerWithoutKeys(t *testing.T) *server {
+	return newServer(t, func(_ *apitest.Server, o *apitest.Options) {
+		o.Access.APIKeys, o.Access.AdminKeys = apikey.Keys{}, apikey.Keys{}
+	})
 }
 
 // newServerOnRedis starts a server whose mailboxes are in a Redis of its own.

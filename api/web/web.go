@@ -5,7 +5,6 @@
 package web
 
 import (
-	"bytes"
 	"embed"
 	"io/fs"
 )
@@ -15,11 +14,3 @@ var files embed.FS
 
 // FS holds console.html and what the pages load.
 func FS() fs.FS { return files }
-
-// LinkDev returns the console or the API page with links to the pages of mailgate dev, and to each
-// other by way of it, which hands the keys over.
-func LinkDev(page []byte) []byte {
-	page = bytes.ReplaceAll(page, []byte(" data-dev hidden"), nil)
-	page = bytes.ReplaceAll(page, []byte(`<a href="/admin">`), []byte(`<a href="/console">`))
-	return bytes.ReplaceAll(page, []byte(`<a href="/docs">`), []byte(`<a href="/api">`))
-}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +22,15 @@ import (
 )
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
-var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format", "submission-listen", "submission-senders",
+var devFlags = []string{"keys", "listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format", "submission-listen", "submission-senders",
 	"hook-supabase", "hook-supabase-url", "hook-logto", "hook-logto-url"}
 
-type devCommand struct{}
+type devCommand struct {
+	Keys bool `help:"Ask for keys, made for this run. Without this flag every program on this machine may call."`
+}
 
 func (devCommand) Help() string {
-	return `Serves, on this machine only, the real API with keys made for this run, a sign-up page that uses it, and an inbox that shows the emails. They go by real SMTP to a built-in relay in the same process, which delivers nothing. All records are in memory and end with the command.
+	return `Serves, on this machine only, the real API, a sign-up page that uses it, and an inbox that shows the emails. They go by real SMTP to a built-in relay in the same process, which delivers nothing. All records are in memory and end with the command.
 
 It prints one line for each send, refusal and check of a code. The log has warnings, errors and resets only; --log-level info adds a line for each request.
 
@@ -37,7 +40,7 @@ The port is 8080, or the next one that is free. It reads no settings file, and o
 	mailgate dev --rules rules.yaml --log-level info`
 }
 
-func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
+func (d devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	inbox, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
 		return fmt.Errorf("starting the built-in relay: %w", err)
@@ -46,31 +49,58 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err := devSettings(c, inbox.URL()); err != nil {
 		return err
 	}
-	listener, err := devListen(c)
+	if d.Keys {
+		c.APIKeys, c.AdminKeys = config.MakeKey(devUser), config.MakeKey("operator")
+	}
+	front, err := devListen(c)
 	if err != nil {
 		return err
 	}
-	doors, err := devListenDoors(c)
-	if err != nil {
-		return errors.Join(err, listener.Close())
+	defer front.Close()
+	var at listeners
+	if at.doors, err = devListenDoors(c); err != nil {
+		return err
 	}
-	ended, end := context.WithCancel(ctx)
-	defer end()
-	host, port, _ := net.SplitHostPort(doors[0].listener.Addr().String()) // it has both
-	pages := demo.New(demo.Options{
-		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-		Relay: inbox, Ended: ended,
-		SMTP: demo.SMTP{Host: host, Port: port, User: c.APIKeys.Names()[0], Senders: c.SMTPSenders().String()},
-	})
+	if at.main, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return errors.Join(err, closeDoors(at.doors))
+	}
 	out := newLogOutput(to.err)
 	defer out.close()
-	p, err := build(ctx, c, printing(newLogging(c, out), to), pages)
+	p, err := build(ctx, c, printing(newLogging(c, out), to))
 	if err != nil {
-		return errors.Join(err, listener.Close(), closeDoors(doors))
+		return errors.Join(err, at.main.Close(), closeDoors(at.doors))
 	}
-	welcome(p, to, listeners{main: listener, doors: doors}, inbox.URL())
-	return p.serve(ctx, listeners{main: listener, doors: doors}, nil)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	host, port, _ := net.SplitHostPort(at.doors[0].listener.Addr().String()) // it has both
+	smtp := demo.SMTP{Host: host, Port: port, Senders: c.SMTPSenders().String()}
+	if d.Keys {
+		smtp.User = devUser
+	}
+	pages := &http.Server{
+		Handler: demo.New(demo.Options{
+			Address: at.main.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(), Relay: inbox, Ended: ctx, SMTP: smtp,
+		}),
+		ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError),
+	}
+	failed := make(chan error, 1)
+	go func() {
+		defer end()
+		failed <- pages.Serve(front)
+	}()
+	welcome(p, to, front.Addr(), at.doors, inbox.URL())
+	err = p.serve(ctx, at, nil)
+	over, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = pages.Shutdown(over) // mailgate has answered; what is left are slow browsers
+	if why := <-failed; why != http.ErrServerClosed {
+		err = errors.Join(fmt.Errorf("serving the pages: %w", why), err)
+	}
+	return err
 }
+
+// devUser is the name of the API key.
+const devUser = "signup"
 
 // devSettings checks the flags of dev, and adds the built-in relay.
 func devSettings(c *config.Config, relayURL string) error {
@@ -119,8 +149,13 @@ func devListenDoors(c *config.Config) ([]door, error) {
 }
 
 // welcome says where to look, and how to send a request by hand.
-func welcome(p *program, to streams, open listeners, relayURL string) {
-	c, at, another := p.config, open.main.Addr(), ""
+func welcome(p *program, to streams, at net.Addr, doors []door, relayURL string) {
+	c, another, smtp, keys, header := p.config, "", "no password", "", ""
+	if key := c.APIKeys.First(); key != "" {
+		smtp = "user " + devUser + ", password: the API key"
+		keys = fmt.Sprintf("\n  API key     %s\n  Admin key   %s", key, c.AdminKeys.First())
+		header = fmt.Sprintf(" -H 'Authorization: Bearer %s'", key)
+	}
 	if !c.Given("listen") && at.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
@@ -133,25 +168,22 @@ func welcome(p *program, to streams, open listeners, relayURL string) {
 %[6]s
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
-  Console     %[1]s/console
-  API         %[1]s/api
-  SMTP        %[8]s, user %[9]s, password: the API key, sender %[10]s%[11]s
-
-  API key     %[2]s
-  Admin key   %[3]s
+  Console     %[1]s/admin
+  API         %[1]s/docs
+  SMTP        %[8]s, %[9]s, sender %[10]s%[11]s
+%[2]s
   Relay       %[4]s (keeps emails, delivers nothing)
   Limits      %[5]s
   Rules       %[7]s
 
   Try it:
-  export KEY=%[2]s ADMIN=%[3]s
-  curl %[1]s/send-code -H "Authorization: Bearer $KEY" \
+  curl %[1]s/send-code%[3]s \
     -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
-		addresses(open.doors), c.APIKeys.Names()[0], c.SMTPSenders(), calls)
+`, "http://"+at.String(), keys, header, relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
+		addresses(doors), smtp, c.SMTPSenders(), calls)
 }
 
 // printed is a log of outcomes that also prints a line for each send and check.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
@@ -46,7 +48,7 @@ func startDev(t *testing.T, environ []string, args ...string) (page client, stdo
 
 const anyPort = "--listen=127.0.0.1:0"
 
-// devClients are clients with the keys that dev prints.
+// devClients are clients with the keys that dev --keys prints.
 func devClients(t *testing.T, page client, stdout *servertest.Log) (app, admin client) {
 	t.Helper()
 	keys := regexp.MustCompile(`API key +(\S+)\n +Admin key +(\S+)\n`).FindStringSubmatch(stdout.String())
@@ -123,24 +125,39 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 	}
 }
 
-// The keys that dev prints open the API. Tiers come from the command line, and rules from there or
-// from the environment.
-func TestDev_KeysTiersAndRules_Apply(t *testing.T) {
+// Tiers come from the command line, and rules from there or from the environment.
+func TestDev_TiersAndRules_Apply(t *testing.T) {
 	t.Parallel()
 	rules := servertest.Write(t, t.TempDir()+"/rules.yaml", "rules: [{name: one, by: all, limit: hour=1/1h}]")
 	page, stdout := startDev(t, []string{"MAILGATE_RULES=" + rules}, anyPort, "--tiers=quick=1/1h")
-	page.mustSend(t, "carol@example.com", 401)
-	app, admin := devClients(t, page, stdout)
 	if !regexp.MustCompile(`\n +Rules +mailbox, client-ip, one\n`).MatchString(stdout.String()) {
 		t.Error(stdout)
 	}
-	if sent := app.mustSend(t, "carol@example.com", 200); sent.Body.Limit != "quick" && sent.Body.Rule != "one" {
+	if sent := page.mustSend(t, "carol@example.com", 200); sent.Body.Limit != "quick" && sent.Body.Rule != "one" {
 		t.Errorf("sent: %s", sent.Raw)
 	}
 	if refused := page.must(t, "POST", "/demo/send-code", `{"email":"bob@example.com"}`, 429); refused.Body.Rule != "one" {
 		t.Errorf("refused by %s", refused.Raw)
 	}
+	page.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
+}
+
+// With --keys the API asks for the keys that dev prints. Its pages work as before, and the request that it shows has the key.
+func TestDev_Keys_AreAskedFor(t *testing.T) {
+	t.Parallel()
+	need.Program(t, "curl")
+	page, stdout := startDev(t, nil, anyPort, "--keys")
+	app, admin := devClients(t, page, stdout)
+	page.mustSend(t, "carol@example.com", 401)
+	page.must(t, "GET", "/admin/figures", "", 401)
+	app.mustSend(t, "carol@example.com", 200)
 	admin.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
+	page.must(t, "POST", "/demo/send-code", `{"email":"carol@example.com"}`, 200)
+	page.must(t, "POST", "/demo/admin/mailboxes/carol@example.com/reset", "{}", 200)
+	shown := regexp.MustCompile(`(?m)^  curl (?:.*\\\n)*.*$`).FindString(stdout.String())
+	if answer := must.Get(exec.Command("sh", "-c", shown).Output())(t); !strings.Contains(string(answer), `"status":"sent"`) {
+		t.Errorf("%s: %s", shown, answer)
+	}
 }
 
 func TestDev_Pages_RunOnlyTheirOwnScripts(t *testing.T) {
@@ -171,44 +188,6 @@ func (r reply) isProblem(t *testing.T, where string) {
 	}
 }
 
-// What dev prints for a shell sets the keys.
-func TestDev_Export_SetsTheKeys(t *testing.T) {
-	t.Parallel()
-	page, stdout := startDev(t, nil, anyPort)
-	line := regexp.MustCompile(`(?m)^ +(export KEY=\S+ ADMIN=\S+)$`).FindStringSubmatch(stdout.String())
-	if line == nil {
-		t.Fatal(stdout)
-	}
-	keys := must.Get(exec.Command("sh", "-c", line[1]+`; printf %s "$KEY $ADMIN"`).Output())(t)
-	app, admin := devClients(t, page, stdout)
-	if string(keys) != app.key+" "+admin.key {
-		t.Errorf("the shell has %s", keys)
-	}
-}
-
-// A link to the console has a code that gets the keys, once.
-func TestDev_LinkToTheConsole_GetsTheKeysOnce(t *testing.T) {
-	t.Parallel()
-	page, stdout := startDev(t, nil, anyPort)
-	_, admin := devClients(t, page, stdout)
-	page.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for path, leads := range map[string]string{"/console": "/admin#code=", "/api": "/docs#code="} {
-		link := page.must(t, "GET", path, "", 303).Header.Get("Location")
-		code, found := strings.CutPrefix(link, leads)
-		if !found {
-			t.Fatalf("%s leads to %s", path, link)
-		}
-		if got := page.must(t, "POST", "/demo/keys", `{"code":"`+code+`"}`, 200); !strings.Contains(got.Raw, `"admin":"`+admin.key+`"`) {
-			t.Errorf("a code gets %s", got.Raw)
-		}
-		for _, used := range []string{`{"code":"` + code + `"}`, `{"code":""}`, `{`} {
-			if got := page.must(t, "POST", "/demo/keys", used, 403); got.Body.Type != "/docs#forbidden" {
-				t.Errorf("%s: %s", used, got.Raw)
-			}
-		}
-	}
-}
-
 func TestDev_OtherSites_AreRefused(t *testing.T) {
 	t.Parallel()
 	page, _ := startDev(t, nil, anyPort)
@@ -223,6 +202,15 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 		"its metrics":        {"GET", "/metrics", http.Header{"Host": {"attacker.example"}}, 403},
 		"its readiness":      {"GET", "/readyz", http.Header{"Host": {"attacker.example"}}, 403},
 		"no page":            {"GET", "/nowhere", http.Header{"Host": {"attacker.example"}}, 403},
+		"its API":            {"POST", "/send-code", http.Header{"Host": {"attacker.example"}}, 403},
+		"its own page":       {"POST", "/send-code", http.Header{"Host": {"attacker.example"}, "Origin": {"http://attacker.example"}, "Sec-Fetch-Site": {"same-origin"}}, 403},
+		"another origin":     {"POST", "/send-code", http.Header{"Origin": {"http://127.0.0.1:3000"}}, 403},
+		"a sibling's":        {"GET", "/mailboxes/a@example.com", http.Header{"Sec-Fetch-Site": {"same-site"}}, 403},
+		"an operator's":      {"POST", "/admin/mailboxes/a@example.com/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		"a request as form":  {"POST", "/send-code", http.Header{"Content-Type": {"text/plain"}}, 400},
+		"through a proxy":    {"POST", "/send-code", http.Header{"X-Forwarded-For": {"203.0.113.9"}}, 403},
+		"a page through it":  {"GET", "/demo/mails", http.Header{"X-Forwarded-Proto": {"https"}}, 403},
+		"a name like ours":   {"GET", "/inbox", http.Header{"Host": {"127.0.0.1.attacker.example"}}, 403},
 		"as a form":          {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Content-Type": {"text/plain"}}, 403},
 		"what curl -I asks":  {"HEAD", "/", http.Header{"Content-Type": {""}}, 200},
 		"from another site":  {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
@@ -235,4 +223,23 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 			r.isProblem(t, name)
 		}
 	}
+	page.must(t, "POST", "/demo/send-code", `{"email":"a@example.com"}`, 200) // nothing was charged
+}
+
+// A page can have its browser send any bytes to the SMTP door too, behind the headers of a request.
+func TestDev_PageAsksSMTPDoor_SendsNothing(t *testing.T) {
+	t.Parallel()
+	page, stdout := startDev(t, nil, anyPort, "--submission-listen=127.0.0.1:0")
+	at := regexp.MustCompile(`SMTP +(\S+), no password`).FindStringSubmatch(stdout.String())
+	if at == nil {
+		t.Fatal(stdout)
+	}
+	c := must.Get(net.Dial("tcp", at[1]))(t)
+	defer c.Close()
+	email := "EHLO x\r\nMAIL FROM:<no-reply@dev.example>\r\nRCPT TO:<alice@example.com>\r\nDATA\r\n" + submitted + ".\r\n"
+	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nOrigin: null\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", at[1], len(email), email)
+	if said, _ := io.ReadAll(c); !strings.HasPrefix(string(said), "220 ") || strings.Contains(string(said), "250") {
+		t.Errorf("%s", said)
+	}
+	page.must(t, "POST", "/demo/send-code", `{"email":"alice@example.com"}`, 200) // nothing was charged
 }

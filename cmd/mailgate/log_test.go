@@ -105,7 +105,7 @@ func TestAudit_ReaderStalls_ActionWaits(t *testing.T) {
 func TestServe_CloseHangs_EndsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SHUTDOWN_GRACE=1s"))
-	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{})), nil))(t)
+	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{}))))(t)
 	at := listeners{main: must.Get(net.Listen("tcp", "127.0.0.1:0"))(t), ops: hanging{must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)}}
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())

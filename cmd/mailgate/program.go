@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -70,18 +69,17 @@ type program struct {
 }
 
 // build opens what the settings name, each part with those before it. The caller serves the program, or abandons it.
-// Paths that the API does not have are served by fallback, which may be nil.
-func build(ctx context.Context, c *config.Config, log logging, fallback http.Handler) (*program, error) {
+func build(ctx context.Context, c *config.Config, log logging) (*program, error) {
 	p := &program{config: c, output: log.output, log: slog.New(log.handler), metrics: prometheus.NewRegistry()}
 	p.metrics.MustRegister(log.output.dropped)
-	if err := p.open(ctx, log.outcomes, fallback); err != nil {
+	if err := p.open(ctx, log.outcomes); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil
 }
 
 // open checks all files before it opens anything.
-func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.Handler) (err error) {
+func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	c := p.config
 	if p.content, err = readContent(c); err != nil {
 		return err
@@ -133,17 +131,17 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log, fallback http.H
 	}
 	p.server, err = api.New(api.Options{
 		Delivery: p.delivery, Ledger: p.ledger, Nodes: p.nodes, Suppressions: p.suppressed, Guesses: guesses,
-		Access:     api.Access{APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, Local: fallback != nil, TrustedProxies: c.TrustedProxies},
+		Access:     api.Access{APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies},
 		RateLimits: api.RateLimits{Lookups: lookups, Countdowns: countdowns, WrongKeys: p.wrongKeys},
 		Hooks:      c.Hooks(),
 		Bounces: &bounce.Receiver{
 			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: c.HookUnproven, Now: now,
 		},
-		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links, Fallback: fallback,
+		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links,
 		Identity: p.identity, Secret: p.secret, SendDeadline: sendDeadline, MaxConnections: maxConnections(c), Ops: c.OpsListen != "",
 		Health: api.Health{Ready: p.ready, StoreTimeout: storeTimeout(c), DegradedSince: p.store.degradedSince, RelayStats: p.relays.Stats},
 		Log:    p.log, Audit: api.Audit{Log: newAudit(c, p.output), Ready: p.output.flush}, Tracer: p.tracer, Metrics: p.metrics,
-		Docs: api.Docs{OpenAPI: mailgate.OpenAPI, Version: currentVersion()}, Now: now,
+		Docs: api.Docs{OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Dev: c.IsDev()}, Now: now,
 	})
 	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)

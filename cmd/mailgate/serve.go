@@ -39,7 +39,7 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	defer signal.Stop(reload)
 	out := newLogOutput(to.err)
 	defer out.close()
-	p, err := build(ctx, c, newLogging(c, out), nil)
+	p, err := build(ctx, c, newLogging(c, out))
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func TestServe_TermDuringASend_WaitsForTheGrace(t *testing.T) {
 func TestServe_ListenerFails_Ends(t *testing.T) {
 	t.Parallel()
 	c := configOf(t, settingsFor(startRelay(t).URL(), inMemory))
-	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{})), nil))(t)
+	p := must.Get(build(t.Context(), c, newLogging(c, newLogOutput(&servertest.Log{}))))(t)
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if err := p.serve(t.Context(), listeners{main: failing{listener}}, nil); err == nil || !strings.Contains(err.Error(), "serving: ") {
 		t.Errorf("it ended with %v", err)

@@ -119,6 +119,9 @@ func (c *Config) OtherFlag(flags []string) string {
 	return ""
 }
 
+// IsDev reports whether the command is dev.
+func (c *Config) IsDev() bool { return c.dev }
+
 // Unknown lists the MAILGATE_ variables that are no settings, each with a suggestion if a
 // setting has a similar name.
 func (c *Config) Unknown() []string { return c.unknown }

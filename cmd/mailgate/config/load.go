@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,12 +35,10 @@ type Environ []string
 // dev is the command that reads no settings file, and of the environment only MAILGATE_RULES.
 const dev = "dev"
 
-// devDefaults returns the defaults of dev, with keys made for this run.
+// devDefaults returns the defaults of dev.
 func devDefaults() settings {
 	return settings{
 		"data-dir":   {text: Memory},
-		"api-keys":   {text: "signup:" + rand.Text()},
-		"admin-keys": {text: "operator:" + rand.Text()},
 		"from":       {text: "mailgate dev <no-reply@dev.example>"},
 		"log-level":  {text: "warn"},
 		"log-format": {text: "text"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -193,6 +194,12 @@ func parseSecrets(text string) (all Secrets, err error) {
 		all = append(all, value)
 	}
 	return all, nil
+}
+
+// MakeKey returns a key with a secret made for this run.
+func MakeKey(name string) Keys {
+	keys, _ := parseKeys(name + ":" + rand.Text()) // which cannot be guessed
+	return keys
 }
 
 // First returns the secret of the first key, or empty.

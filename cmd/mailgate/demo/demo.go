@@ -1,5 +1,6 @@
-// Package demo is the sign-up form of "mailgate dev", with a back end that asks mailgate over HTTP
-// with an API key, as any back end does, and an inbox with the emails of the built-in relay.
+// Package demo is the sign-up form of "mailgate dev", with a back end that asks mailgate over HTTP,
+// as any back end does, and an inbox with the emails of the built-in relay. It stands in front of mailgate and
+// passes all other requests on.
 //
 // It serves loopback names only, so that no page from elsewhere reaches it through the
 // visitor's browser.
@@ -12,14 +13,14 @@ import (
 	"encoding/json"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -30,7 +31,7 @@ var pages embed.FS
 // Options are the parts of the demo.
 type Options struct {
 	Address          string          // of mailgate, host:port
-	APIKey, AdminKey string          // the secrets of its keys
+	APIKey, AdminKey string          // the secrets of its keys; empty without keys
 	Relay            *sandbox.Server // whose emails are shown
 	Ended            context.Context // requests that wait for email end with it
 	SMTP             SMTP            // how to point a program at mailgate
@@ -40,22 +41,18 @@ type Options struct {
 type SMTP struct {
 	Host    string `json:"host"`
 	Port    string `json:"port"`
-	User    string `json:"user"`
+	User    string `json:"user"` // empty without keys
 	Senders string `json:"senders"`
 }
 
-// New returns the handler of the whole demo: its pages under /, what they load under /web/, and
-// their requests under /demo/.
+// New returns the handler of the whole demo: its pages under /, what they load under /web/,
+// their requests under /demo/, and mailgate.
 func New(o Options) http.Handler {
 	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}, hidden: map[uint64]bool{}}
-	mailgate := http.StripPrefix("/demo", backEnd(o))
-	keys := newHandover(o)
+	mailgate := http.StripPrefix("/demo", withKey(o))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page("index.html"))
 	mux.HandleFunc("GET /inbox", page("inbox.html"))
-	mux.HandleFunc("GET /console", keys.lead("/admin"))
-	mux.HandleFunc("GET /api", keys.lead("/docs"))
-	mux.HandleFunc("POST /demo/keys", keys.give)
 	mux.HandleFunc("GET /web/{name}", func(w http.ResponseWriter, r *http.Request) { page(r.PathValue("name"))(w, r) })
 	mux.Handle("POST /demo/send-code", asVisitor(mailgate))
 	mux.Handle("POST /demo/verify-code", mailgate)
@@ -70,7 +67,12 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /demo/mails/{id}/raw", inbox.raw)
 	mux.HandleFunc("GET /demo/mails/{id}/files/{n}", inbox.file)
 	mux.HandleFunc("/", missing)
-	return guard(mux)
+	front := http.NewServeMux()
+	front.Handle("/", pass(o))
+	for _, own := range []string{"/{$}", "/inbox", "/web/", "/demo/"} {
+		front.Handle(own, guard(mux))
+	}
+	return forLoopback(front)
 }
 
 // page serves a file of the demo, or one that it shares with the other pages.
@@ -88,24 +90,35 @@ func page(name string) http.HandlerFunc {
 }
 
 func missing(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "not-found", "Not found", "Pages: /, /inbox and /console. API: /api.")
+	fail(w, http.StatusNotFound, "not-found", "Not found", "Pages: /, /inbox and /admin. API: /docs.")
 }
 
-// backEnd passes a request on to mailgate, with the key for it.
-func backEnd(o Options) http.Handler {
+// pass passes a request on to mailgate as it came, with its Host, by which mailgate knows a page of its own.
+func pass(o Options) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: o.Address})
-			key := o.APIKey
-			if strings.HasPrefix(r.Out.URL.Path, "/admin/") {
-				key = o.AdminKey
-			}
-			r.Out.Header.Set("Authorization", "Bearer "+key)
+			r.Out.Host = r.In.Host
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			fail(w, http.StatusBadGateway, "not-ready", "Not ready", "mailgate does not answer.")
 		},
 	}
+}
+
+// withKey passes a request on with the key for it, if there are keys.
+func withKey(o Options) http.Handler {
+	next := pass(o)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := o.APIKey
+		if strings.HasPrefix(r.URL.Path, "/admin/") {
+			key = o.AdminKey
+		}
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // visitor is the address of the page's visitor, one of those for documentation: that of this machine is not a visitor's.
@@ -126,18 +139,21 @@ func asVisitor(next http.Handler) http.Handler {
 	})
 }
 
-// guard refuses requests for other names than loopback ones, and from other sites any that may
-// change something. It restricts pages to their own parts.
+// forLoopback refuses requests for other names than loopback ones, and those of a proxy, which come from elsewhere.
+func forLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		forwarded := slices.ContainsFunc(network.ForwardingHeaders, func(name string) bool { return r.Header[name] != nil })
+		if forwarded || !network.IsLoopbackHost(r.Host) {
+			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev answers only on loopback names such as localhost, and no proxy.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// guard refuses requests from other sites that may change something. It restricts pages to their own parts.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.Host) {
-			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev answers only on loopback names such as localhost.")
-			return
-		}
-		if strings.HasPrefix(r.URL.Path, "/hooks/") { // of a hook that is off
-			missing(w, r)
-			return
-		}
 		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !reads && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
@@ -153,15 +169,6 @@ func guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func writeJSON(w http.ResponseWriter, answer any) {

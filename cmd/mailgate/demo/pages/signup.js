@@ -260,7 +260,7 @@ async function showSMTP() {
   if (status !== 200) {
     return;
   }
-  const settings = [["Host", body.host], ["Port", body.port], ["Security", "none"], ["User", body.user], ["Password", "the API key"], ["Sender", body.senders]];
+  const settings = [["Host", body.host], ["Port", body.port], ["Security", "none"], ...(body.user ? [["User", body.user], ["Password", "the API key"]] : []), ["Sender", body.senders]];
   at("smtp-settings").textContent = settings.map(([name, value]) => name.padEnd(10) + value).join("\n");
   at("smtp").hidden = false;
 }
