@@ -19,9 +19,9 @@
 //
 // When the master answers again, Redis decides, and the node mirrors what Redis admitted into
 // its own records. The entries of a key are synced to Redis before Redis decides about it, and a
-// worker empties the journal. An entry is applied by the algorithm that admitted it, and sent until Redis confirms it, so it may be sent twice:
-// exact limiters ignore an id on record, counters count it twice, and values are merged. A
-// counter's release is sent at most once.
+// worker empties the journal. Those of a key are applied in their order, each by the algorithm that admitted it. An entry
+// is sent until Redis confirms it, so it may be sent twice: exact limiters ignore an id on record,
+// counters count it twice, and values are merged. A counter's release is sent at most once.
 //
 // A node does not continue alone while its own records lack an admission that still counts, or
 // when the journal is full.

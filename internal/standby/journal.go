@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,14 @@ type operation struct {
 	a     throttle.Admission
 	until int64  // when it expires
 	value []byte // of a value: what Redis may already have of it
+	order int64  // of an admission or a release: later ones of a record have more
+	gone  bool   // from the journal
+}
+
+// operations are those of a record.
+type operations struct {
+	byID    map[throttle.ID]*operation
+	inOrder []*operation // some are gone
 }
 
 // recordKey names a record: the part that it belongs to, and its key there.
@@ -46,8 +55,9 @@ type journal struct {
 	most  int
 
 	mu      sync.RWMutex
-	records map[recordKey]map[throttle.ID]operation
-	number  int // of operations
+	records map[recordKey]*operations
+	number  int   // of operations
+	last    int64 // order
 }
 
 // maxOperations bounds the journal to about 256 MiB of memory: a record with one operation takes
@@ -72,19 +82,23 @@ func (j *journal) load(ctx context.Context) (damaged error) {
 		j.keep(recordKey{part, rest[8:]}, o)
 		return true
 	})
+	for _, all := range j.records {
+		slices.SortFunc(all.inOrder, func(a, b *operation) int { return cmp.Compare(a.order, b.order) })
+	}
 	return errors.Join(err, damaged)
 }
 
-// encode returns the operation as it is on disk: its kind, its times, the algorithm behind its length, and the value.
+// encode returns the operation as it is on disk: its kind, its times, the algorithm behind its length, and the order or
+// the value.
 func (o operation) encode() []byte {
-	by := ""
+	by, rest := "", o.value
 	if o.kind != value {
-		by = o.by.Value()
+		by, rest = o.by.Value(), binary.BigEndian.AppendUint64(nil, uint64(o.order))
 	}
 	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
 	stored = binary.BigEndian.AppendUint64(stored, uint64(o.until))
 	stored = append(binary.BigEndian.AppendUint16(stored, uint16(len(by))), by...)
-	return append(stored, o.value...)
+	return append(stored, rest...)
 }
 
 func parseOperation(stored []byte) (o operation, err error) {
@@ -95,19 +109,28 @@ func parseOperation(stored []byte) (o operation, err error) {
 	o.kind, o.a.At = kind(stored[0]), int64(binary.BigEndian.Uint64(stored[1:]))
 	o.until = int64(binary.BigEndian.Uint64(stored[9:]))
 	by, rest := stored[header:header+binary.BigEndian.Uint16(stored[17:])], stored[header+binary.BigEndian.Uint16(stored[17:]):]
-	o.by, o.value = unique.Make(string(by)), append([]byte(nil), rest...)
-	if o.kind != value {
-		_, err = throttle.Parse(string(by))
+	o.by = unique.Make(string(by))
+	if o.kind == value {
+		o.value = append([]byte(nil), rest...)
+		return o, nil
 	}
+	if len(rest) == 8 { // else an earlier program of this format wrote it
+		o.order = int64(binary.BigEndian.Uint64(rest))
+	}
+	_, err = throttle.Parse(string(by))
 	return o, err
 }
 
-// put writes an operation to disk and then to memory, and replaces one of the same id.
+// put writes an operation to disk and then to memory, behind those of its record. One of the same id is replaced, in
+// its place.
 func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
-	if _, again := j.at(k, o.a.ID); !again {
+	if before, again := j.at(k, o.a.ID); again {
+		o.order = before.order
+	} else {
 		if err := j.room(); err != nil {
 			return err
 		}
+		o.order = j.nextOrder()
 	}
 	stored := o.encode()
 	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return stored, o.until })
@@ -120,13 +143,26 @@ func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
 func (j *journal) keep(k recordKey, o operation) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.records[k] == nil {
-		j.records[k] = map[throttle.ID]operation{}
+	all := j.records[k]
+	if all == nil {
+		all = &operations{byID: map[throttle.ID]*operation{}}
+		j.records[k] = all
 	}
-	if _, again := j.records[k][o.a.ID]; !again {
-		j.number++
+	j.last = max(j.last, o.order)
+	if before := all.byID[o.a.ID]; before != nil {
+		*before = o
+		return
 	}
-	j.records[k][o.a.ID] = o
+	all.byID[o.a.ID] = &o
+	all.inOrder = append(all.inOrder, &o)
+	j.number++
+}
+
+func (j *journal) nextOrder() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	return j.last
 }
 
 // room returns errFull if there is no room for one more.
@@ -150,14 +186,11 @@ func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) err
 	errs = append(errs, durable(ctx))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, o := range all {
-		if _, found := j.records[k][o.a.ID]; found {
-			delete(j.records[k], o.a.ID)
-			j.number--
+	if kept := j.records[k]; kept != nil {
+		j.number -= kept.remove(all)
+		if len(kept.byID) == 0 {
+			delete(j.records, k)
 		}
-	}
-	if len(j.records[k]) == 0 {
-		delete(j.records, k)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return throttle.Unavailable("emptying the journal", err)
@@ -165,11 +198,32 @@ func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) err
 	return nil
 }
 
+// remove removes operations, and returns how many there were. Those that are gone stay inOrder until they are the first,
+// or the larger part.
+func (all *operations) remove(some []operation) (removed int) {
+	for _, o := range some {
+		if kept := all.byID[o.a.ID]; kept != nil {
+			kept.gone = true
+			delete(all.byID, o.a.ID)
+			removed++
+		}
+	}
+	for len(all.inOrder) > 0 && all.inOrder[0].gone {
+		all.inOrder = all.inOrder[1:]
+	}
+	if len(all.inOrder) > 2*len(all.byID)+16 {
+		all.inOrder = slices.DeleteFunc(all.inOrder, func(o *operation) bool { return o.gone })
+	}
+	return removed
+}
+
 func (j *journal) at(k recordKey, id throttle.ID) (o operation, found bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	o, found = j.records[k][id]
-	return o, found
+	if all := j.records[k]; all != nil && all.byID[id] != nil {
+		return *all.byID[id], true
+	}
+	return o, false
 }
 
 func (j *journal) has(k recordKey) bool {
@@ -178,16 +232,20 @@ func (j *journal) has(k recordKey) bool {
 	return j.records[k] != nil
 }
 
-// some returns at most that many operations of a record that expire by a moment.
+// some returns at most that many operations of a record that expire by a moment, in their order.
 func (j *journal) some(k recordKey, most int, by int64) (some []operation) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	for _, o := range j.records[k] {
+	all := j.records[k]
+	if all == nil {
+		return nil
+	}
+	for _, o := range all.inOrder {
 		if len(some) == most {
 			break
 		}
-		if o.until <= by {
-			some = append(some, o)
+		if !o.gone && o.until <= by {
+			some = append(some, *o)
 		}
 	}
 	return some

@@ -13,7 +13,7 @@ func openJournal(t *testing.T) *journal {
 	t.Helper()
 	store := must.Get(cache.Open(cache.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	return &journal{table: store.Table("journal"), most: 8, records: map[recordKey]map[throttle.ID]operation{}}
+	return &journal{table: store.Table("journal"), most: 8, records: map[recordKey]*operations{}}
 }
 
 func recorded(until int64) operation {

@@ -113,40 +113,29 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
 }
 
-// apply sends admissions to Redis, and then releases, each by the algorithm that admitted it: another's windows may be
-// shorter. A counter's release is forgotten before it is sent, as it must not be sent twice.
+// apply sends operations to Redis in their order, each by the algorithm that admitted it, and neighbouring admissions by
+// one algorithm in one step. A counter's release is forgotten before it is sent, as it must not be sent twice.
 func (h *home) apply(ctx context.Context, key string, some []operation) error {
-	records, admissions := map[unique.Handle[string]][]operation{}, map[unique.Handle[string]][]throttle.Admission{}
-	for _, o := range some {
-		if o.kind == record {
-			records[o.by], admissions[o.by] = append(records[o.by], o), append(admissions[o.by], o.a)
+	for len(some) > 0 {
+		first, n := some[0], 1
+		l, err := h.limiterBy(first.by)
+		if err != nil {
+			return err
 		}
-	}
-	for by, all := range admissions {
-		l, err := h.limiterBy(by)
-		if err == nil {
-			err = l.Record(ctx, key, all...)
+		if first.kind == record {
+			admissions := []throttle.Admission{first.a}
+			for ; n < len(some) && some[n].kind == record && some[n].by == first.by; n++ {
+				admissions = append(admissions, some[n].a)
+			}
+			err = l.Record(ctx, key, admissions...)
+		} else if l.Algorithm.Exact() || h.journal.forget(ctx, h.keyOf(key), first) == nil { // else the next start sends it
+			_, err = l.Release(ctx, key, first.a)
 		}
 		if err != nil {
 			return err
 		}
-		_ = h.journal.forget(ctx, h.keyOf(key), records[by]...)
-	}
-	for _, o := range some {
-		if o.kind != release {
-			continue
-		}
-		if !h.shared.Algorithm.Exact() && h.journal.forget(ctx, h.keyOf(key), o) != nil {
-			continue // the next start sends it
-		}
-		l, err := h.limiterBy(o.by)
-		if err == nil {
-			_, err = l.Release(ctx, key, o.a)
-		}
-		if err != nil {
-			return err
-		}
-		_ = h.journal.forget(ctx, h.keyOf(key), o)
+		_ = h.journal.forget(ctx, h.keyOf(key), some[:n]...)
+		some = some[n:]
 	}
 	return nil
 }

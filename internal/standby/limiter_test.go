@@ -90,6 +90,28 @@ func TestTake_OverrideInOutage_AppliedByItsOwnAlgorithm(t *testing.T) {
 	}
 }
 
+// What was refunded before it was charged again in an outage is so on Redis, too: a bucket that is full does not count
+// the charge before the refund has made room.
+func TestTake_RefundedAndChargedInOutage_AppliedInThisOrder(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	bucket := must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "day", Limit: 1, Window: 24 * time.Hour}, 1))(t)
+	n := start(t, server.URL())
+	l := n.Limiter("bucket", onRedis(t, n.client, "bucket", bucket), local.New(n.store.Table("bucket"), bucket))
+	first := must.Get(l.Take(t.Context(), "alice"))(t)
+	away(t, server, n)
+	if released, err := l.Release(t.Context(), "alice", first.Admission); err != nil || !released {
+		t.Fatalf("released %v, %v", released, err)
+	}
+	if v := must.Get(l.Take(t.Context(), "alice"))(t); !v.Allowed || !v.Degraded {
+		t.Fatalf("in the outage: %+v", v)
+	}
+	back(t, server, n)
+	if v := must.Get(l.Take(t.Context(), "alice"))(t); v.Allowed || v.Degraded {
+		t.Errorf("after the outage: %+v", v)
+	}
+}
+
 // onRedisAre expects so many sends of alice on Redis.
 func onRedisAre(t *testing.T, server *redistest.Server, want int) {
 	t.Helper()
