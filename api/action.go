@@ -49,8 +49,7 @@ type releaseAnswer struct {
 
 // resetAnswer says how many sends of a subject were cleared.
 type resetAnswer struct {
-	Action  string `json:"action,omitempty"`
-	Rule    string `json:"rule,omitempty"`
+	Action  string `json:"action"`
 	Subject string `json:"subject"` // its hash, as in the log
 	Cleared int    `json:"cleared"`
 }
@@ -119,7 +118,7 @@ func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
 // resetAction clears what an action has counted for a subject.
 func (s *Server) resetAction(r *request, body *subjectResetBody) (any, error) {
 	cleared, err := s.clear(r, ledger.ActionReset, slog.String("action", r.Action), *body.Subject, body.Reason)
-	return &resetAnswer{Action: r.Action, Subject: r.Subject, Cleared: cleared}, err
+	return &resetAnswer{r.Action, r.Subject, cleared}, err
 }
 
 // clear resets a key of the limiter of an action or a rule, and writes that to the audit log.

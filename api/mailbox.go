@@ -7,6 +7,7 @@ import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 type mailboxAnswer struct {
@@ -18,6 +19,7 @@ type mailboxAnswer struct {
 // inspectAnswer is what an operator sees of a mailbox, with its hash to search the log for.
 type inspectAnswer struct {
 	mailboxAnswer
+	Cases        []rules.Match       `json:"cases"`
 	Suppressions []listedSuppression `json:"suppressions"`
 	Sends        []recordedSend      `json:"sends"`
 	Guesses      report.Limits       `json:"guesses"` // at its codes
@@ -35,10 +37,11 @@ type mailboxResetBody struct {
 
 // mailboxResetAnswer says how many sends were cleared, and how many guesses at codes.
 type mailboxResetAnswer struct {
-	Email   string `json:"email"`
-	Cleared int    `json:"cleared"`
-	Guesses int    `json:"guesses_cleared"`
-	Mailbox string `json:"mailbox"` // its hash, as in the log
+	Email   string        `json:"email"`
+	Cleared int           `json:"cleared"`
+	Guesses int           `json:"guesses_cleared"`
+	Mailbox string        `json:"mailbox"` // its hash, as in the log
+	Cases   []rules.Match `json:"cases"`
 }
 
 type mailboxBody struct {
@@ -113,7 +116,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	if !decision.Degraded {
 		s.with.Suppressions.Detail(r.ctx, found)
 	}
-	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, list(found), sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, r.live.Rules.Matches(sendTo(mailbox)), list(found), sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
 	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 
@@ -139,7 +142,7 @@ func (s *Server) resetMailbox(r *request, body *mailboxResetBody) (any, error) {
 		return nil, explain(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash()}, nil
+	return mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash(), r.live.Rules.Matches(sendTo(mailbox))}, nil
 }
 
 // notReset is the detail of a reset when the storage failed. A reset has several steps, so a part of

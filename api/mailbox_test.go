@@ -79,7 +79,7 @@ func TestMailbox_SentTo_ShownAndReset(t *testing.T) {
 	got.is(t, 200, "")
 	name, _ := got.body["mailbox"].(string)
 	got.logged(t, fields{"msg": "mailbox reset", "key": "alex", "from": "127.0.0.1", "reason": "ticket 4711", "cleared": 2.0, "mailbox": name}, fields{})
-	got.reads(t, `{"email":"carol+x@example.com","cleared":2,"guesses_cleared":0,"mailbox":"`+name+`"}`)
+	got.reads(t, `{"email":"carol+x@example.com","cleared":2,"guesses_cleared":0,"mailbox":"`+name+`","cases":[]}`)
 	r.send("carol@example.com").is(t, 200, "")
 	r.do("POST", "/admin/mailboxes/no-at/reset", opsKey, "").is(t, 422, "invalid")
 	r.do("GET", "/admin/mailboxes/no-at", opsKey, "").is(t, 422, "invalid")

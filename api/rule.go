@@ -25,8 +25,16 @@ type ruleResetBody struct {
 }
 
 type ruleAnswer struct {
-	Allowed bool   `json:"allowed"`
-	Subject string `json:"subject"` // its hash, as in the log
+	Allowed bool          `json:"allowed"`
+	Subject string        `json:"subject"` // its hash, as in the log
+	Cases   []rules.Match `json:"cases"`
+}
+
+type ruleResetAnswer struct {
+	Rule    string        `json:"rule"`
+	Subject string        `json:"subject"`
+	Cleared int           `json:"cleared"`
+	Cases   []rules.Match `json:"cases"`
 }
 
 // readRule finds the rule in the path.
@@ -81,13 +89,13 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reported{ruleAnswer{v.Allowed, r.Subject}, r.reports(report.OfOne(r.counted.Name, "", r.Subject, &v))}, nil
+	return reported{ruleAnswer{v.Allowed, r.Subject, r.counted.Matches(body.send)}, r.reports(report.OfOne(r.counted.Name, "", r.Subject, &v))}, nil
 }
 
 // resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
 	cleared, err := s.clear(r, ledger.RuleReset, slog.String("rule", r.counted.Name), body.key, body.Reason)
-	return &resetAnswer{Rule: r.counted.Name, Subject: r.Subject, Cleared: cleared}, err
+	return &ruleResetAnswer{r.counted.Name, r.Subject, cleared, r.counted.Matches(body.send)}, err
 }
 
 // callerNames are the names that callers of sends can have.

@@ -293,11 +293,11 @@ func TestRule_PeekAndReset_Answers(t *testing.T) {
 	seen := r.do("POST", "/admin/rules/client-ip-rule/peek", opsKey, "{"+subject+"}")
 	seen.is(t, 200, "")
 	name, _ := seen.logged(t, fields{"rule": "client-ip-rule", "route": "admin-rule-peek", "key": "alex"})[0]["subject"].(string)
-	seen.reads(t, fmt.Sprintf(`{"allowed":true,"subject":%q,"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z",`+
+	seen.reads(t, fmt.Sprintf(`{"allowed":true,"subject":%q,"cases":[],"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z",`+
 		`"limits":[{"name":"hour","limit":20,"window_ms":3600000,"remaining":19,"wait_ms":0}],"degraded":false}`, name))
 	seen.carries(t, map[string]string{"RateLimit": `"hour";r=19;t=3600`, "RateLimit-Policy": `"hour";q=20;w=3600`})
 	got := r.do("POST", "/admin/rules/client-ip-rule/reset", opsKey, "{"+subject+`,"reason":"ticket 9"}`)
-	got.reads(t, fmt.Sprintf(`{"rule":"client-ip-rule","subject":%q,"cleared":1}`, name))
+	got.reads(t, fmt.Sprintf(`{"rule":"client-ip-rule","subject":%q,"cleared":1,"cases":[]}`, name))
 	got.logged(t, fields{"msg": "rule reset", "key": "alex", "reason": "ticket 9", "rule": "client-ip-rule", "subject": name, "cleared": 1.0}, fields{})
 	journal.private("2001:db8:1:2")
 	r.has(t, "mailgate_resets_total 1")

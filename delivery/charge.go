@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/recovered"
@@ -56,6 +57,13 @@ func (a *Attempt) take(c *charge) (err error) {
 	defer func() {
 		if value := recover(); value != nil { // it is not known which of them are charged
 			c.owed, err = c.Rules.ExactCharges(c.Traits, c.id), recovered.From(value)
+		}
+		if span.On() {
+			var cases []string
+			for _, m := range c.Rules.Matches(c.Traits) {
+				cases = append(cases, m.String())
+			}
+			span.Set("cases", strings.Join(cases, "; "))
 		}
 		span.Set("rule", d.Rule)
 		span.Set("limit", d.Verdict.Limit)

@@ -79,7 +79,7 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
-  for (const id of ["found-title", "found-pill", "found-why", "found-guesses", "lanes", "sends-title", "sends", "confirm-text"]) {
+  for (const id of ["found-title", "found-pill", "found-why", "found-cases", "found-guesses", "lanes", "sends-title", "sends", "confirm-text"]) {
     at(id).replaceChildren();
   }
   at("found").hidden = true;
@@ -154,6 +154,7 @@ function show(body) {
   shown.began = performance.now();
   at("found").hidden = false;
   writeAddress(at("found-title"), body.email);
+  at("found-cases").textContent = body.cases.filter((one) => !denies(one)).map(caseText).join("\n");
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("ask-reset"));
@@ -161,16 +162,25 @@ function show(body) {
 }
 
 // whyNone says why the mailbox gets no email, whatever its limits; nothing if it does.
-function whyNone({ denied, suppressions }) {
+function whyNone({ cases, suppressions }) {
   const reasons = suppressions.map(({ reason, until, since, source }) => {
     const began = since ? ` since ${moment(Date.parse(since))}` : "";
     return `${reason}${began}, until ${until ? moment(Date.parse(until)) : "it is removed"}.${source ? ` Source: ${source}.` : ""}`;
   });
-  if (denied) {
-    reasons.unshift(`denied by the rule ${denied}.`);
-  }
+  reasons.unshift(...cases.filter(denies).map((one) => `denied by the rule ${one.rule}${place(one)}.`));
   return reasons.map((reason) => `Gets no email: ${reason}`).join(" ");
 }
+
+const denies = ({ does, shadow }) => does === "deny" && !shadow;
+
+// place is the comment of a case, and where it is written.
+function place({ comment, file, line }) {
+  const texts = [comment, file && (line ? `${file}:${line}` : file)].filter(Boolean);
+  return texts.length > 0 ? ` (${texts.join(", ")})` : "";
+}
+
+// caseText says which entry of the rules file excepts the mailbox from a rule.
+const caseText = (one) => `${one.rule}: ${one.shadow ? "shadow " : ""}${one.does}${place(one)}`;
 
 // draw shows the mailbox as time passes.
 function draw() {

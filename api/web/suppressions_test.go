@@ -8,26 +8,38 @@ import (
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/suppression"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // state is what the console says of the mailbox and of each lane.
 const state = `[document.getElementById("found-pill"), ...document.querySelectorAll("#lanes li span")].map((one) => one.textContent).join(", ")`
 
-// A mailbox that a rule denies email is shown as such, not with a wait that would not help it.
-func TestConsole_DeniedMailbox_NamesNoWait(t *testing.T) {
+// A mailbox that a rule denies email is shown as such, not with a wait that would not help it. The entry that denies it,
+// or excepts it from a rule, is named by its comment and line.
+func TestConsole_CasesOfAMailbox_AreNamed(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(s *apitest.Server, o *apitest.Options) {
-		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes}
-		denied := rules.Case{Name: "disposable", Some: rules.Some{rules.ByDomain: rules.Names("mailinator.example")}}
+		at := func(line int32, domain string) rules.Some {
+			return rules.Some{rules.ByDomain: {{Text: domain, Line: line, Listed: line > 99}}}
+		}
+		mailbox := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.Mailboxes, Cases: []rules.Case{
+			{Some: at(14, "customer.example"), Limit: throttle.DefaultPolicy(), File: "rules.yaml", Comment: "a customer"},
+			{Some: at(812, "customer.example"), Limit: throttle.DefaultPolicy(), File: "rules.yaml", List: "lists/of-the-old-system/bounced.txt", Shadow: true},
+		}}
+		denied := rules.Case{Name: "disposable", Some: at(4711, "mailinator.example"), File: "rules.yaml", List: "list.txt"}
 		o.Live.Rules = must.Get(rules.New(rules.Options{Denials: []rules.Case{denied}}, mailbox))(t)
 	})
 	v := newVisitor(t)
 	s.sent("mallory@mailinator.example", 0)
 	v.signsIn(s)
 	v.looksUp("mallory@mailinator.example")
-	v.reads("found-why", "Gets no email: denied by the rule disposable.")
+	v.reads("found-why", "Gets no email: denied by the rule disposable (list.txt:4711).")
 	v.is(state, "no email, 1 of 1 used, 1 of 5 used, 1 of 10 used")
+	v.is(`document.getElementById("found-cases").textContent`, "")
+	v.looksUp("alice@customer.example")
+	v.reads("found-cases", "mailbox: override (a customer, rules.yaml:14)\nmailbox: shadow override (lists/of-the-old-system/bounced.txt:812)")
+	v.looksRight("console-cases")
 }
 
 // One operator's story: add a mailbox to the list, page through it, remove what a visitor has asked about, and sign out.

@@ -14,19 +14,22 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/boundedfile"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
-type checkConfigCommand struct{}
-
-func (checkConfigCommand) Help() string {
-	return `Reads the settings, the rules file, the templates and the certificate as serve would, and prints each setting, its value and its source, and every rule in force. Secrets are masked. It starts nothing and connects to nothing. The first mistake is one line on stderr, and the exit status is 2.`
+type checkConfigCommand struct {
+	Email string `arg:"" optional:"" help:"Mailbox, to print the cases of the rules file that decide about it."`
 }
 
-func (checkConfigCommand) Run(c *config.Config, to streams) error {
+func (checkConfigCommand) Help() string {
+	return `Reads the settings, the rules file, the templates and the certificate as serve would, and prints each setting, its value and its source, and every rule in force. Secrets are masked. With an address it also prints which entries of deny, exempt and overrides decide about an email to it. It starts nothing and connects to nothing. The first mistake is one line on stderr, and the exit status is 2.`
+}
+
+func (k checkConfigCommand) Run(c *config.Config, to streams) error {
 	if err := c.ForServing(); err != nil {
 		return err
 	}
@@ -49,6 +52,11 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 		fmt.Fprintf(&text, "\nEvents are posted to %s, signed with each secret (%d), and wait in %s\n", c.EventsURL, len(c.EventsSecret), eventsDir(c))
 	}
 	writeRules(&text, content.rules)
+	if k.Email != "" {
+		if err := writeCases(&text, c, content.rules, k.Email); err != nil {
+			return err
+		}
+	}
 	if slices.ContainsFunc(content.rules.Rules, func(r rulefile.Rule) bool { return r.Challenge }) {
 		accepted := "proof of work"
 		if c.TurnstileSecret != "" {
@@ -107,6 +115,33 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 	}
 	table.Flush() // into memory
 	to.WriteString("\n")
+}
+
+// writeCases prints what decides about a mailbox beside the limits of the rules.
+func writeCases(to *strings.Builder, c *config.Config, file rulefile.File, email string) error {
+	identity, err := newIdentity(c)
+	if err != nil {
+		return err
+	}
+	mailbox, err := address.Parse(email, identity)
+	if err != nil {
+		return &config.Error{Problem: "the mailbox: " + err.Error()}
+	}
+	set, done, err := triedSet(file, func() int64 { return 0 })
+	if err != nil {
+		return err
+	}
+	defer done()
+	to.WriteString("Cases for the mailbox:\n")
+	all := set.Matches(rules.Send{Mailbox: mailbox.Key()})
+	for _, m := range all {
+		fmt.Fprintln(to, m)
+	}
+	if len(all) == 0 {
+		to.WriteString("none, so the limits of the rules decide\n")
+	}
+	to.WriteString("\n")
+	return nil
 }
 
 // describe names an algorithm as the rules file does.

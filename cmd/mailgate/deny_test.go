@@ -42,7 +42,7 @@ overrides:
 		s.app.mustSend(t, "a@qa.example", status)
 	}
 	s.app.must(t, "GET", "/mailboxes/mallory@example.com", "", 200)
-	does(t, operatorOf(s.URL), exitOK, "denied      by the rule disposable\n", "show", "mallory@example.com")
+	does(t, operatorOf(s.URL), exitOK, "case        disposable: deny (rules.yaml:3)\n", "show", "mallory@example.com")
 	does(t, operatorOf(s.URL), exitOK, "0 of 2", "show", "b@qa.example")
 
 	answer := s.app.callSupabase(t, event(t, "signup", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6e", "mallory"))

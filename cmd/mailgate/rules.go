@@ -98,6 +98,11 @@ func (p *program) tryRules(now func() int64, tiers *throttle.Policy) (set *rules
 			r.Algorithm = *tiers
 		}
 	}
+	return triedSet(file, now)
+}
+
+// triedSet makes the rules of a file over records in memory.
+func triedSet(file rulefile.File, now func() int64) (set *rules.Set, done func(), err error) {
 	own, err := cache.Open(cache.Options{Now: now})
 	if err != nil {
 		return nil, nil, fmt.Errorf("trying the rules: %w", err)

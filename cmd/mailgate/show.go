@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 const whichServer = `
@@ -93,7 +94,11 @@ func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) err
 		body.Subject = r.Of.Name
 	}
 	return r.Of.print(ctx, operatorRequest(c, http.MethodPost, "/admin"+path+"/reset", body), to, func(a adminAnswer) string {
-		return fmt.Sprintf("records cleared for %s: %d\n", a.name(), a.Cleared)
+		text := fmt.Sprintf("records cleared for %s: %d\n", a.name(), a.Cleared)
+		for _, c := range a.Cases {
+			text += fmt.Sprintf("still in force: %s\n", c)
+		}
+		return text
 	})
 }
 
@@ -132,6 +137,7 @@ type adminAnswer struct {
 	WaitMS                        int64 `json:"wait_ms"`
 	Degraded                      bool
 	Cleared                       int
+	Cases                         []rules.Match
 	Limits, Guesses               []limit
 	Suppressions                  []listed
 	Sends                         []struct {
@@ -171,8 +177,8 @@ func (a adminAnswer) table() string {
 	}
 	head := columns(&text)
 	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", a.name(), next)
-	if a.Denied != "" {
-		fmt.Fprintf(head, "denied\tby the rule %s\n", a.Denied)
+	for _, c := range a.Cases {
+		fmt.Fprintf(head, "case\t%s\n", c)
 	}
 	for _, s := range a.Suppressions {
 		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.until(), "it is removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))

@@ -38,10 +38,10 @@ const (
 type Match struct {
 	Rule    string `json:"rule"` // of which it is a case; the name of a denial
 	Does    string `json:"does"` // Deny, Exempt or Override
-	Shadow  bool   `json:"shadow,omitempty"`
+	Shadow  bool   `json:"shadow,omitzero"`
 	Comment string `json:"comment,omitempty"`
 	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"` // 0 if it is unknown
+	Line    int    `json:"line,omitzero"` // 0 if it is unknown
 }
 
 // String returns the match as one line without any name of a send: "mailbox: override (tests of sign-up, rules.yaml:7)".
