@@ -70,13 +70,13 @@ func (s *Server) showFigures(r *request, _ *none) (any, error) {
 		return sum, nil // all_nodes is false
 	}
 	sum.AllNodes = true
-	for _, told := range all {
+	for _, entry := range all {
 		var f figures
-		if told.Node == s.with.Nodes.Name() || json.Unmarshal(told.Text, &f) != nil || len(f.Nodes) != 1 {
+		if entry.Node == s.with.Nodes.Name() || json.Unmarshal(entry.Text, &f) != nil || len(f.Nodes) != 1 {
 			continue
 		}
-		f.Nodes[0].Away = s.with.Now()-told.At > silence
-		sum.add(f, s.with.Now(), told.At)
+		f.Nodes[0].Away = s.with.Now()-entry.At > silence
+		sum.add(f, s.with.Now(), entry.At)
 	}
 	return sum, nil
 }

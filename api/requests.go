@@ -173,13 +173,13 @@ func (s *Server) followRequests(c *fiber.Ctx, audited bool, f recent.Filter, lim
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.following.Add(-1)
 		from, most, last := uint64(0), limit, time.Time{}
-		told, ofAll := false, false
+		announced, ofAll := false, false
 		for s.open.Err() == nil {
 			ctx, cancel := context.WithTimeout(s.open, s.with.Health.StoreTimeout)
 			log, all := s.kept(ctx, audited)
 			cancel()
-			if !told || all != ofAll {
-				told, ofAll, from, most = true, all, 0, limit
+			if !announced || all != ofAll {
+				announced, ofAll, from, most = true, all, 0, limit
 				fmt.Fprintf(w, "event: all_nodes\ndata: %t\n\n", all)
 			}
 			to := log.Next()

@@ -133,8 +133,8 @@ func (d *directory) warn(log *slog.Logger, found findings) {
 	}
 }
 
-// settle notes that the log is in order before it is moved into the database.
-func (d *directory) settle() error {
+// markClosed notes that the log is in order before it is moved into the database.
+func (d *directory) markClosed() error {
 	if !d.open() && !d.accepts {
 		return nil
 	}

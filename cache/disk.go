@@ -124,13 +124,13 @@ func (d *disk) open(o Options) (err error) {
 		return d.dir.acceptable(fmt.Errorf("%w: %d records in %s have changed", ErrCorrupt, n, d.dir.database))
 	}
 	d.dir.warn(d.log, found)
-	if err := d.dir.settle(); err != nil {
+	if err := d.dir.markClosed(); err != nil {
 		return err
 	}
 	if d.db, err = openDatabase(d.dir.database, o.Sync, o.Format, d.dir.free()); err != nil {
 		return err
 	}
-	if err := d.db.settle(found.damaged); err != nil {
+	if err := d.db.repair(found.damaged); err != nil {
 		return err
 	}
 	if d.hot, err = NewRecent[*remembered](o.Bytes); err != nil {

@@ -105,9 +105,9 @@ func (db *database) make(format int) error {
 	return sqlitex.ExecuteScript(db.conn, fmt.Sprintf("PRAGMA user_version=%d; %s", format, schema), nil)
 }
 
-// settle removes damaged records, moves the log into the database, and empties the log. Otherwise the rest of a broken
+// repair removes damaged records, moves the log into the database, and empties the log. Otherwise the rest of a broken
 // write in the log would later look like damage of newer writes.
-func (db *database) settle(damaged []string) error {
+func (db *database) repair(damaged []string) error {
 	for _, key := range damaged {
 		if err := db.write([]*write{{key: key}}); err != nil {
 			return err

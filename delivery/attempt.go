@@ -37,7 +37,7 @@ type Attempt struct {
 
 	claim    *claim      // of the only recipient, from the beginning; nil: none
 	previous throttle.ID // of an attempt that was killed before it handed over
-	alone    bool        // begun without the records that are shared with other nodes
+	degraded bool        // begun without the records that are shared with other nodes
 }
 
 // Attempt begins an email whose recipients are charged within ctx. The id of the request is for the log.
@@ -59,7 +59,7 @@ func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.
 	case o.State == idempotency.Unknown:
 		a.state = handedOver
 	}
-	a.claim, a.previous, a.alone = k, o.Previous, o.Alone
+	a.claim, a.previous, a.degraded = k, o.Previous, o.Degraded
 	return a, nil, nil
 }
 
@@ -165,8 +165,8 @@ func (a *Attempt) Receipt() relay.Receipt { return a.receipt }
 // refusal, or Storage if other nodes cannot be asked whether they sent the email.
 func (a *Attempt) Refuse(refusal error) error {
 	a.Abandon()
-	if a.alone {
-		return &Error{Kind: Storage, Err: errAlone}
+	if a.degraded {
+		return &Error{Kind: Storage, Err: errDegraded}
 	}
 	return refusal
 }
@@ -179,12 +179,12 @@ func (a *Attempt) Abandon() {
 	if len(a.charges) == 0 && a.claim != nil {
 		a.service.refunds.now(&refund{claim: a.claim})
 	}
-	a.settle(&Error{Kind: Unavailable})
+	a.end(&Error{Kind: Unavailable})
 }
 
-// settle ends an attempt by its error, if there is one, and returns it as an *Error. Who is not charged for what came of
+// end ends an attempt by its error, if there is one, and returns it as an *Error. Who is not charged for what came of
 // the email is refunded before it is answered, if the store can be written.
-func (a *Attempt) settle(err error) *Error {
+func (a *Attempt) end(err error) *Error {
 	var e *Error
 	if err != nil {
 		e = failure(err)

@@ -71,7 +71,7 @@ func (a *Attempt) take(c *charge) (err error) {
 		s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	}()
 	*d, err = c.Rules.Take(ctx, c.Traits, c.id)
-	if a.alone {
+	if a.degraded {
 		d.Degraded, d.Verdict.Degraded = true, true
 	}
 	c.owed = d.Charges

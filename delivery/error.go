@@ -71,9 +71,9 @@ var (
 	// ErrQueue is the cause of Busy when the send's position in a queue comes too late.
 	ErrQueue = errors.New("the queue is longer than the send's deadline")
 
-	errTaken   = errors.New("the lease ended, so another attempt may have sent the email")
-	errAlone   = errors.New("other nodes cannot be asked whether they sent the email")
-	errUnknown = errors.New("an earlier attempt ended after it handed the email over")
+	errTaken    = errors.New("the lease ended, so another attempt may have sent the email")
+	errDegraded = errors.New("other nodes cannot be asked whether they sent the email")
+	errUnknown  = errors.New("an earlier attempt ended after it handed the email over")
 )
 
 // failure finds the kind of an error.

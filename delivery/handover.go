@@ -20,7 +20,7 @@ type Relay interface {
 // HandOver gives the text of another program to a relay. It must be on its way by then, and ctx ends the wait for the
 // relay's answer. The error is an *Error; recipients who are not charged for it are refunded.
 func (a *Attempt) HandOver(ctx context.Context, e relay.Envelope, text []byte) error {
-	if failed := a.settle(a.handOver(ctx, e, text)); failed != nil {
+	if failed := a.end(a.handOver(ctx, e, text)); failed != nil {
 		return failed
 	}
 	return nil
@@ -33,14 +33,14 @@ func (a *Attempt) handOver(ctx context.Context, e relay.Envelope, text []byte) (
 	if err := a.wait(waiting); err != nil {
 		return err
 	}
-	if err := a.keep(waiting); err != nil {
+	if err := a.persist(waiting); err != nil {
 		return err
 	}
 	return a.transmit(ctx, e, text)
 }
 
-// keep waits until what was charged is durable.
-func (a *Attempt) keep(ctx context.Context) error {
+// persist waits until what was charged is durable.
+func (a *Attempt) persist(ctx context.Context) error {
 	if err := a.durable(ctx); err != nil {
 		return throttle.Unavailable("keeping what was charged", err)
 	}

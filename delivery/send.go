@@ -50,7 +50,7 @@ func (a *Attempt) Send(q Send) (Result, error) {
 	}
 	c := a.charges[0]
 	result := Result{ID: c.id, Decision: c.decision}
-	e := a.settle(a.send(c, &result))
+	e := a.end(a.send(c, &result))
 	switch {
 	case e == nil:
 		return result, nil
@@ -79,7 +79,7 @@ func (a *Attempt) send(c *charge, result *Result) (err error) {
 		return err
 	}
 	result.MessageID = mail.ID
-	if err := a.keep(a.ctx); err != nil {
+	if err := a.persist(a.ctx); err != nil {
 		return err
 	}
 	c.decided()

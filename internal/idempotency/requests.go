@@ -33,8 +33,8 @@ func (q *Requests) Keeping(life int64) *Requests { return &Requests{q.store, q.l
 // Outcome is the answer to Begin.
 type Outcome struct {
 	State State
-	// Alone reports that the node decided by its own records, because the shared ones are unavailable.
-	Alone bool
+	// Degraded reports that the node decided by its own records, because the shared ones are unavailable.
+	Degraded bool
 	// Lease is set with Started. It is also set with throttle.ErrUnavailable, to abandon an attempt that may have begun,
 	// and with Unknown, to finish the attempt that was handed over.
 	Lease Lease
@@ -64,10 +64,10 @@ const (
 
 // Lease is the right to do a request and to record its answer.
 type Lease struct {
-	name  Name
-	body  Fingerprint
-	token token
-	alone bool // granted by this node alone
+	name     Name
+	body     Fingerprint
+	token    token
+	degraded bool // granted by this node alone
 }
 
 // AdmissionID returns the id under which this attempt is charged. No two attempts share one,
@@ -95,10 +95,10 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 	lease := Lease{name: name, body: body}
 	_, _ = rand.Read(lease.token[:]) // never fails
 	o, err := q.begin(ctx, doing, lease, token{})
-	if err == nil && o.State == leaseEnded && !o.Alone {
+	if err == nil && o.State == leaseEnded && !o.Degraded {
 		o, err = q.begin(ctx, doing, lease, o.holder)
 	}
-	if err == nil && (o.State == leaseEnded || o.Alone && o.Previous != throttle.ID{}) {
+	if err == nil && (o.State == leaseEnded || o.Degraded && o.Previous != throttle.ID{}) {
 		err = throttle.Unavailable(doing, errLeaseEnded)
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outc
 // begin returns one try of Begin. over is the token of an attempt that may be replaced.
 func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
-	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
+	degraded, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
 		next, o = r.begin(lease, over, now, now+q.lease, now+q.life)
 		answer = next.answer
 		return next
@@ -120,7 +120,7 @@ func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over to
 			err = throttle.Unavailable(doing, err)
 		}
 	}
-	o.Alone, o.Lease.alone = alone, alone
+	o.Degraded, o.Lease.degraded = degraded, degraded
 	return o, err
 }
 
@@ -129,11 +129,11 @@ func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over to
 // may be sent. A node that is alone hands over only what it has begun alone.
 func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err error) {
 	const doing = "marking a request as sent"
-	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
+	degraded, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
 		next, ok = r.handOver(lease, now, now+q.life)
 		return next
 	})
-	if err == nil && alone && !lease.alone {
+	if err == nil && degraded && !lease.degraded {
 		err = throttle.Unavailable(doing, errSharedLease)
 	}
 	return ok && err == nil, err
@@ -161,13 +161,13 @@ func (q *Requests) Abandon(ctx context.Context, lease Lease) (freed bool, err er
 }
 
 // update lets step replace the record of the name.
-func (q *Requests) update(ctx context.Context, doing string, name Name, step func(r record, now int64) record) (alone bool, err error) {
-	alone, err = keyed.Change(ctx, q.store, name.text(), parse, func(r record, now int64) ([]byte, int64) {
+func (q *Requests) update(ctx context.Context, doing string, name Name, step func(r record, now int64) record) (degraded bool, err error) {
+	degraded, err = keyed.Change(ctx, q.store, name.text(), parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires
 	})
 	if err != nil {
-		return alone, fmt.Errorf("%s: %w", doing, err)
+		return degraded, fmt.Errorf("%s: %w", doing, err)
 	}
-	return alone, nil
+	return degraded, nil
 }

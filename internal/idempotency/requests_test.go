@@ -176,8 +176,8 @@ func TestRequests_BegunShared_NeitherHandedOverNorReplacedAlone(t *testing.T) {
 	c, store, clock := inMemory(t)
 	l := c.begin(body, idempotency.Started).Lease
 	c.requests = newCaller(t, alone{store}).requests
-	if o := c.begin(body, idempotency.InFlight); !o.Alone {
-		t.Error("it does not say that it was decided alone")
+	if o := c.begin(body, idempotency.InFlight); !o.Degraded {
+		t.Error("it does not say that it was decided by its own records")
 	}
 	clock.Add(lease)
 	for range 3 {

@@ -20,9 +20,9 @@ type Step func(old []byte, now int64) (next []byte, expires int64)
 // the step may or may not have been taken.
 type Store interface {
 	// Update takes the step, with no other step on the key in between. The last call of
-	// step is the one that counts. alone reports that this node decided by its own records,
+	// step is the one that counts. degraded reports that this node decided by its own records,
 	// because the shared ones are away.
-	Update(ctx context.Context, key string, step Step) (alone bool, err error)
+	Update(ctx context.Context, key string, step Step) (degraded bool, err error)
 }
 
 // DamagedLife is for how many milliseconds a value stays that cannot be parsed: without it a
@@ -31,9 +31,9 @@ const DamagedLife = 24 * 60 * 60 * 1000
 
 // Change updates a value that is parsed. If it cannot be parsed, it is kept and the error is
 // throttle.ErrUnavailable.
-func Change[T any](ctx context.Context, s Store, key string, parse func([]byte) (T, error), step func(old T, now int64) (next []byte, expires int64)) (alone bool, err error) {
+func Change[T any](ctx context.Context, s Store, key string, parse func([]byte) (T, error), step func(old T, now int64) (next []byte, expires int64)) (degraded bool, err error) {
 	var damaged error
-	alone, err = s.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+	degraded, err = s.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
 		var value T
 		if value, damaged = parse(old); damaged != nil {
 			return old, now + DamagedLife
@@ -43,5 +43,5 @@ func Change[T any](ctx context.Context, s Store, key string, parse func([]byte) 
 	if err == nil && damaged != nil {
 		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
 	}
-	return alone, err
+	return degraded, err
 }

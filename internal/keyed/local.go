@@ -15,7 +15,7 @@ type local struct{ table *cache.Table }
 // Local returns the Store of one process.
 func Local(table *cache.Table) Store { return local{table} }
 
-func (l local) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
+func (l local) Update(ctx context.Context, key string, step Step) (degraded bool, err error) {
 	if err := l.table.Update(ctx, key, step); err != nil {
 		return false, throttle.Unavailable(doing, err)
 	}

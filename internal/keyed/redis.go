@@ -44,7 +44,7 @@ type shared struct {
 // round trips, any other one. The script is never sent twice: if its reply is lost, Update returns throttle.ErrUnavailable.
 func Redis(client redis.UniversalClient, prefix string) Store { return &shared{client, prefix} }
 
-func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
+func (s *shared) Update(ctx context.Context, key string, step Step) (degraded bool, err error) {
 	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
 	ctx = redisx.Call(ctx)
 	began := time.Now()

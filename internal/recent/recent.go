@@ -49,7 +49,7 @@ func (l *Log) Add(at int64, members []byte) {
 	l.line.String("position", fmt.Sprintf("%012d", l.next))
 	l.line.Time("at", at)
 	l.line = append(append(l.line, members...), "}\n"...)
-	l.keep(l.line)
+	l.store(l.line)
 }
 
 // Joined returns an entry of a node, without its position there, at one among those of all nodes.
@@ -69,8 +69,8 @@ func WithoutPosition(entry []byte) []byte {
 	return append([]byte{'{'}, rest...)
 }
 
-// keep drops whole segments, so that a few entries less than the bounds allow may be kept.
-func (l *Log) keep(line []byte) {
+// store adds an entry. It drops whole segments, so a few entries less than the bounds allow may remain.
+func (l *Log) store(line []byte) {
 	n := len(l.segments)
 	if n == 0 || len(l.segments[n-1].text)+len(line) > segmentBytes {
 		l.segments = append(l.segments, segment{l.next, make([]byte, 0, segmentBytes)})

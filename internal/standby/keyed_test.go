@@ -112,8 +112,8 @@ var (
 func (n *node) begin(t testing.TB, name idempotency.Name, want idempotency.State, alone bool) idempotency.Lease {
 	t.Helper()
 	o, err := n.requests.Begin(context.Background(), name, idempotency.Fingerprint{1})
-	if err != nil || o.State != want || o.Alone != alone || want == idempotency.Replay && string(o.Answer.Body) != "sent" {
-		t.Fatalf("state %d, alone %v, answer %q, %v; want %d, alone %v", o.State, o.Alone, o.Answer.Body, err, want, alone)
+	if err != nil || o.State != want || o.Degraded != alone || want == idempotency.Replay && string(o.Answer.Body) != "sent" {
+		t.Fatalf("state %d, alone %v, answer %q, %v; want %d, alone %v", o.State, o.Degraded, o.Answer.Body, err, want, alone)
 	}
 	return o.Lease
 }

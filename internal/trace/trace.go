@@ -46,9 +46,9 @@ func Open(ctx context.Context, version string, failed func(error)) (*Tracer, err
 	if err != nil {
 		return nil, fmt.Errorf("preparing traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	var told atomic.Int64
+	var lastLogged atomic.Int64
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		if now, last := time.Now().Unix(), told.Load(); now-last >= 60 && told.CompareAndSwap(last, now) {
+		if now, last := time.Now().Unix(), lastLogged.Load(); now-last >= 60 && lastLogged.CompareAndSwap(last, now) {
 			failed(err)
 		}
 	}))

@@ -96,12 +96,12 @@ func (c *Codes) Note(ctx context.Context, mailbox string, note Note) error {
 // shared records are unavailable it finds what this node noted alone, or else is throttle.ErrUnavailable.
 func (c *Codes) Report(ctx context.Context, mailbox, whose string) (notes []Note, err error) {
 	const doing = "reporting a right code"
-	alone, err := c.update(ctx, doing, mailbox, func(r record, now int64) (next record) {
+	degraded, err := c.update(ctx, doing, mailbox, func(r record, now int64) (next record) {
 		next, notes = r.report(whose, now)
 		return next
 	})
-	if err == nil && alone && len(notes) == 0 {
-		err = throttle.Unavailable(doing, errAlone)
+	if err == nil && degraded && len(notes) == 0 {
+		err = throttle.Unavailable(doing, errDegraded)
 	}
 	if err != nil {
 		return nil, err // the notes may still be there
@@ -134,8 +134,8 @@ type Outcome struct {
 	Notes []Note
 }
 
-// errAlone is why a node that is alone gives no answer.
-var errAlone = errors.New("other nodes cannot be asked whether the code was used")
+// errDegraded is why a node that decides by its own records gives no answer.
+var errDegraded = errors.New("other nodes cannot be asked whether the code was used")
 
 // refundTimeout bounds how long the answer to a right code waits for the refund of its
 // guess.
@@ -163,7 +163,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 	o := Outcome{Guesses: verdict}
 	h := hashOf(c.key, from, code)
 	const doing = "checking a code"
-	alone, err := c.update(ctx, doing, from.Mailbox, func(r record, now int64) (next record) {
+	degraded, err := c.update(ctx, doing, from.Mailbox, func(r record, now int64) (next record) {
 		next, o.Result = r.verify(h, now)
 		if o.Notes = nil; o.Result == Correct {
 			o.Notes = makeRecord(0, nil, r.notes, now).notes
@@ -173,9 +173,9 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 	if err != nil {
 		return Outcome{}, err // the code may still be valid, and would return the notes again
 	}
-	issuedAlone := alone && o.Result == Correct
-	if (alone || verdict.Degraded) && !issuedAlone {
-		return Outcome{Notes: o.Notes}, throttle.Unavailable(doing, errAlone)
+	issuedHere := degraded && o.Result == Correct
+	if (degraded || verdict.Degraded) && !issuedHere {
+		return Outcome{Notes: o.Notes}, throttle.Unavailable(doing, errDegraded)
 	}
 	if o.Result == Incorrect {
 		o.GuessesLeft = verdict.Remaining()
@@ -196,15 +196,15 @@ func (c *Codes) refund(ctx context.Context, mailbox string, guess throttle.Admis
 }
 
 // update lets step replace the record of the mailbox.
-func (c *Codes) update(ctx context.Context, doing, mailbox string, step func(r record, now int64) record) (alone bool, err error) {
+func (c *Codes) update(ctx context.Context, doing, mailbox string, step func(r record, now int64) record) (degraded bool, err error) {
 	if err = throttle.CheckKey(mailbox); err == nil {
-		alone, err = keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
+		degraded, err = keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
 			next := step(r, now)
 			return next.encode(), next.expires()
 		})
 	}
 	if err != nil {
-		return alone, fmt.Errorf("%s: %w", doing, err)
+		return degraded, fmt.Errorf("%s: %w", doing, err)
 	}
-	return alone, nil
+	return degraded, nil
 }

@@ -66,11 +66,11 @@ func (s Sender) header() string {
 	return encodedWords(s.Name) + " " + bare
 }
 
-// shown returns an address as the text of an email shows it: as typed, or without its local
+// displayed returns an address as the text of an email shows it: as typed, or without its local
 // part if that has a mark other than . + - and _. A visitor chooses the address, and mail
 // readers make links of what looks like one: victim+www.evil.example/login@example.com would
 // put one into an honest sender's mail.
-func shown(a address.Address) string {
+func displayed(a address.Address) string {
 	local, domain, _ := strings.Cut(a.String(), "@")
 	if isWord(local, ".+-_") {
 		return a.String()

@@ -40,7 +40,7 @@ func (v values) in(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, markers.code, v.code), markers.email, v.email)
 }
 
-func (r Request) values() values { return values{code: r.Code, email: shown(r.To)} }
+func (r Request) values() values { return values{code: r.Code, email: displayed(r.To)} }
 
 // layoutKey is what a kept layout depends on.
 type layoutKey struct {

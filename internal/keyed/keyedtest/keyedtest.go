@@ -61,15 +61,15 @@ func Run(t *testing.T, open func() keyed.Store) {
 // set replaces the value of a key and returns the one before.
 func set(t *testing.T, s keyed.Store, key string, next []byte, life int64) (before []byte) {
 	t.Helper()
-	alone, err := s.Update(t.Context(), key, func(old []byte, now int64) ([]byte, int64) {
+	degraded, err := s.Update(t.Context(), key, func(old []byte, now int64) ([]byte, int64) {
 		before = append([]byte(nil), old...)
 		if old == nil {
 			before = nil
 		}
 		return next, now + life
 	})
-	if err != nil || alone {
-		t.Fatalf("alone %v, %v", alone, err)
+	if err != nil || degraded {
+		t.Fatalf("degraded %v, %v", degraded, err)
 	}
 	return before
 }

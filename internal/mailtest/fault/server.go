@@ -193,7 +193,7 @@ func (s *Server) due(step Step) (Kind, Script) {
 	return s.script.Kind, s.script
 }
 
-func (s *Server) keep(mail Mail) {
+func (s *Server) deliver(mail Mail) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mails = append(s.mails, mail)

@@ -221,7 +221,7 @@ func (s *session) data() error {
 		text = append(text, line...)
 	}
 	kind, _ := s.server.due(Dot)
-	s.server.keep(Mail{
+	s.server.deliver(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
 		Refused: s.late || kind == Temporary || kind == Permanent || kind == Barred || kind == Curt || kind == Leaving,
 	})
