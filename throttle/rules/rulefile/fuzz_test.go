@@ -32,6 +32,7 @@ func FuzzParse(f *testing.F) {
 			"deny: [{name: a, domains: [x.example], mailboxes: ['@y.example'], shadow: true}]\nactions: [{name: a, algorithm: token-bucket, limit: q=1/1s, burst: 4}]",
 		"overrides: [{rule: client-ip, networks: [192.0.2.0/24], limit: m=9/60s}]",
 		"overrides: [{rule: client-ip, mailboxes: [a@b.example], limit: m=9/60s}]", // its key does not say whether it is for a send
+		"rules: [{name: hidden@b.example}]", "rules: [{name: a, hidden@b.example: 1}]", rule("limit: hidden@b.example=1/1s"),
 	} {
 		f.Add(text)
 	}
