@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/must"
@@ -64,8 +65,13 @@ func modelScripts() (all [][3]modelStep) {
 	return all
 }
 
-// walkAll walks pairs of scripts, and returns the first fault.
-func walkAll(t testing.TB, pair [2]throttle.Algorithm, spoil func(*operations, throttle.Algorithm)) (runs int, fault string) {
+// walkAll walks pairs of scripts, and returns the first fault. The machine's clock stands still.
+func walkAll(t *testing.T, pair [2]throttle.Algorithm, spoil func(*operations, throttle.Algorithm)) (runs int, fault string) {
+	synctest.Test(t, func(t *testing.T) { runs, fault = walkScripts(t, pair, spoil) })
+	return runs, fault
+}
+
+func walkScripts(t testing.TB, pair [2]throttle.Algorithm, spoil func(*operations, throttle.Algorithm)) (runs int, fault string) {
 	scripts := modelScripts()
 	for i, a := range scripts {
 		for _, b := range scripts[i:] {
