@@ -8,16 +8,16 @@
 //
 // # Structure
 //
-// routes.go names every route with its steps and its handler. handler.go reads the body of a route
-// into a struct (body.go), whose validate tags check it (validate.go), makes one call to what decides,
-// and answers with a struct. Package internal/report puts decisions into words. An error becomes an answer
-// in one place, by the table in problem.go; send.go maps the errors of package delivery to it. retry.go
-// repeats the answers to sends under an Idempotency-Key.
+// routes.go names every route with its steps and its handler. handler.go reads the body of a route into a
+// struct (body.go), whose validate tags check it (validate.go). It makes one call to what decides, and answers
+// with a struct. Package internal/report puts decisions into words. An error becomes an answer in one place, by
+// the table in problem.go. send.go maps the errors of package delivery to it. retry.go repeats the answers to
+// sends under an Idempotency-Key.
 //
-// All middleware shares one [request]: accessLog makes it first, and writes the log line and the
-// metrics last. share.go bounds the requests in progress (package share), auth.go checks keys, and ratelimit.go
-// bounds lookups and the requests of operators. Wrong keys are counted by the address they come
-// from, and a valid one is never refused for them.
+// All middleware shares one [request]. accessLog makes it first, and writes the log line and the metrics
+// last. share.go bounds the requests in progress, auth.go checks keys, and ratelimit.go bounds lookups and the
+// requests of operators. Wrong keys are counted by the address that they come from; a valid key is never refused
+// for them.
 //
 // What is in force, [Live], can be replaced while the server serves. A request keeps what it
 // began with.

@@ -2,8 +2,8 @@
 //
 // A [Store] is a directory with recently used values in memory in front of it, or memory
 // alone. A [Table] is a part of it with keys of its own. [Table.Update] changes one value by
-// one step; it returns when the change is durable, so what was acknowledged survives kill -9
-// and, with Options.Sync, a power cut. [Batch] lets several changes become durable together.
+// one step, and returns when the change is durable. So what was acknowledged survives kill -9 and,
+// with Options.Sync, a power cut. [Batch] lets several changes become durable together.
 package cache
 
 import (

@@ -1,5 +1,5 @@
-// Package hooks reads the calls of other systems: of auth systems that have a URL called in place of sending
-// an email, and of email providers that report bounces and complaints. A file has one system.
+// Package hooks reads the calls of other systems. Auth systems call a URL in place of sending an email, and email
+// providers report bounces and complaints. A file has one system.
 //
 // A hook says whether a call is genuine, what it asks for or reports, and what to answer in that system's
 // terms. Package api, whose listener brings the calls, has package delivery send the emails as for

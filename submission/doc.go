@@ -1,5 +1,5 @@
-// Package submission is the SMTP door: it takes email from programs that can only be told an SMTP
-// server, charges each recipient as the HTTP API does, and hands the text to the relay.
+// Package submission is the SMTP door, for programs that can only be told an SMTP server. It charges each
+// recipient as the HTTP API does, and hands the text to the relay.
 //
 // A connection has one goroutine, which reads a command, answers it and reads the next; conn has its reader, its
 // writer and all deadlines. A session is what its client has said. An email in it is a [delivery.Attempt]:

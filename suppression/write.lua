@@ -1,8 +1,8 @@
 -- Writes entries of the suppression list and numbers the changes.
 --
--- Beside the entries, which are a hash, there are two sorted sets in the same slot: all fields by the
--- number of their last change, and those of entries that end by when they do. A removed entry is empty,
--- and ends now. What ended a day ago is deleted, a few with each call, so that all nodes have learned it.
+-- The entries are a hash. Beside it, in the same slot, one sorted set has all fields by the number of their last
+-- change, and another has the fields of entries that end by that moment. A removed entry is empty, and ends now.
+-- Each call deletes a few entries that ended a day ago, when all nodes have learned it.
 --
 -- KEYS[1]  the hash; its field '' is the number of the last change
 -- ARGV     for each entry six: the field; the value, empty to remove it; when it ends in milliseconds since

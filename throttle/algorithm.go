@@ -7,8 +7,8 @@ import "encoding/binary"
 // read no clock and never modify the state that they are given. A nil state is a key without
 // a record. A step that changes nothing returns the state that it was given.
 //
-// The bytes of a state are part of the contract, so that another program, such as a script in
-// Redis, can take the same steps: each algorithm says what they are, all numbers big-endian.
+// The bytes of a state are part of the contract: another program, such as a script in Redis, can take the
+// same steps. Each algorithm says what they are. All numbers are big-endian.
 //
 // # Clocks that step back
 //

@@ -1,6 +1,5 @@
-// Package throttle decides whether an event is within its limits: whether a mailbox may be sent
-// another email, a login may be attempted again, or a visitor may make another request. Every
-// event is called a send here, and is counted by a key: any text of 1 to 1024 bytes.
+// Package throttle decides whether an event is within its limits, such as an email to a mailbox, a login or a
+// visitor's request. Every event is called a send here, and is counted by a key: any text of 1 to 1024 bytes.
 //
 // A [Limiter] counts sends by key: an [Algorithm] decides, and a [Home] keeps the records. One in
 // memory takes a line, here with 1 send in 60 s, 5 in 1 h and 10 in 24 h:

@@ -1,5 +1,5 @@
-// Package front is what stands between a listener and the routes of the API: limits of size and time,
-// requests that proxies could read in another way, the address of the client, and the end of serving.
+// Package front stands between a listener and the routes of the API. It holds requests to limits of size and time,
+// refuses those that a proxy could read in another way, finds the client's address, and ends the serving.
 package front
 
 import (

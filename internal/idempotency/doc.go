@@ -24,9 +24,8 @@
 // # Which answers are kept
 //
 // Finish keeps the answer for 24 hours. Abandon frees the key, so that the same
-// request can be tried again. The answer to what was done, or may have been done, is kept. A
-// 429, or a 503 of what was certainly not done, describes a moment and not the request; kept
-// for a day it would block the retry that it asks for.
+// request can be tried again. The answer to what was done, or may have been done, is kept. A 429, or a 503 of
+// what was certainly not done, is not: kept for a day, it would block the retry that it asks for.
 //
 // # Crashes
 //

@@ -47,8 +47,8 @@ func (e *evidence) suspect(calls int) {
 // heard notes that the master has answered a call. Only a probe ends an outage.
 func (e *evidence) heard() { e.failed, e.silent = 0, 0 }
 
-// probed notes a probe. A process that was stopped, or has too much to do, takes a server for a silent one in the probe
-// of that time, not in three of their own length.
+// probed notes a probe. A process that was stopped or too busy takes a server for silent in the one probe of that
+// time, however long. So a master is away only after several silent probes.
 func (e *evidence) probed(o outcome, began, ended time.Time) {
 	switch {
 	case o == answered:

@@ -74,8 +74,8 @@ func (p *FaultyProxy) URL() string { return "redis://" + p.Addr + "/0" }
 // Pass forwards everything again. A connection that was swallowed stays silent.
 func (p *FaultyProxy) Pass() { p.set(none, 0, "") }
 
-// CutReplies loses the replies to the next n commands that contain the word, such as a key,
-// each with its connection: the server has carried the command out, and the client sees a reset.
+// CutReplies loses the replies to the next n commands that contain the word, such as a key. The server has carried
+// each command out, and its client sees a reset.
 func (p *FaultyProxy) CutReplies(n int, word string) { p.set(cut, n, word) }
 
 // DropReplies loses replies as CutReplies does, but connections stay open: the client waits until

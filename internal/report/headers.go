@@ -13,8 +13,8 @@ const (
 	RateLimitPolicy = "RateLimit-Policy"
 )
 
-// Header returns the fields RateLimitPolicy and RateLimit of every answer with the report, if it has limits: "minute";q=1;w=60
-// and so on, and "minute";r=0;t=60. t is the seconds until r grows, and 0 where all of the limit
+// Header returns the fields RateLimitPolicy and RateLimit of every answer with the report, if it has limits. They
+// are as in "minute";q=1;w=60 and "minute";r=0;t=60. t is the seconds until r grows, and 0 if all of the limit
 // remains.
 func (r *Report) Header() (policy, state []byte) {
 	if len(r.Limits)+len(r.others) == 0 {

@@ -1,5 +1,5 @@
-// Package report puts a decision about limits into the words of every door: the members of an answer
-// in JSON, its header fields, the members of its log line, and the line of an SMTP reply.
+// Package report puts a decision about limits into the words of every door: members of a JSON answer,
+// header fields, members of a log line, and the line of an SMTP reply.
 //
 // A Report is made once of a decision and then only read. It knows no clock but the decision's.
 package report
@@ -33,7 +33,7 @@ type Report struct {
 }
 
 // Of returns the report of a send to a mailbox, which is given as its hash. hash makes the hash of what
-// another rule counts by. now is the time if no rule applies and so none has read a clock.
+// another rule counts by. now is used if no rule applies, as the decision then has no time.
 func Of(d *rules.Decision, mailbox string, hash func(key string) string, now int64) Report {
 	r := of(d.Rule, &d.Verdict, LimitsOf(&d.Mailbox, mailbox))
 	r.Delay, r.Degraded, r.whose = d.Delay, d.Degraded, d.By.Whose()

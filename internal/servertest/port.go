@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// Port reserves a free port of 127.0.0.1 for a server that may stop and start again, until the test
-// ends: on Linux the kernel gives the port of a socket that is bound but does not listen to no other
-// that asks for any free port, and SO_REUSEADDR on both sides lets the server listen beside it. On
-// other systems another program could take it.
+// Port reserves a free port of 127.0.0.1 until the test ends, for a server that may stop and start again. A socket
+// is bound to the port and does not listen: Linux then gives the port to no program that asks for any free one.
+// SO_REUSEADDR on both sides lets the server listen beside it. On other systems another program could take the port.
 func Port(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

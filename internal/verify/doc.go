@@ -25,8 +25,8 @@
 //
 // Guesses are a budget of the mailbox, in mailgate 5 in ten minutes and 20 in a day, and a new code
 // adds none. A guess is charged before the code is checked, so guessing in parallel gains nothing,
-// and refunded when the code was right. With at most 16 valid codes, a day of guessing finds one
-// with a chance of 1 in 3,000; with the five that the default tiers allow in an hour, 1 in 10,000.
+// and refunded when the code was right. The chance that a day of guessing finds a code is 1 in 3,000
+// with 16 valid codes, the most there can be. With the five an hour of the default tiers it is 1 in 10,000.
 // Two simultaneous requests with the right code can compete for the last guess: then one has to
 // wait until the other is answered.
 //
@@ -36,8 +36,9 @@
 //
 // # Notes
 //
-// What is to be done once a mailbox is verified is kept with its codes: a right code returns the notes of all sends to
-// the mailbox that have not expired. Merging two records keeps the notes of both, so one may be returned twice.
+// A note says what is to be done once a mailbox is verified, and is kept with the mailbox's codes. A right code
+// returns the notes of all sends to the mailbox that have not expired. Merging two records keeps the notes of both,
+// so one may be returned twice.
 //
 // # Outages
 //

@@ -19,9 +19,9 @@ var providersJSON []byte
 // where the recipients' servers tell Alice from alice and a+b from a; elsewhere one
 // mailbox gets the quota of each of its spellings.
 //
-// NewIdentity(true) folds letter case, what follows a + in the local part, spellings of
-// the domain, and what providers.json knows about a provider (dots that do not count,
-// domains that are one). The table has only what a provider documents about the domains
+// NewIdentity(true) folds letter case, what follows a + in the local part, and spellings of
+// the domain. For a provider in providers.json it also folds dots that do not count, and
+// domains that are one. The table has only what a provider documents about the domains
 // it names. Where a server does take + or letter case for part of a name, two of its
 // mailboxes share one quota.
 type Identity struct {

@@ -48,9 +48,9 @@ type layoutKey struct {
 	valid    duration
 }
 
-// canKeep reports whether the email of a request differs from others in code and address alone,
-// and neither is changed where a template puts it. html/template lets no word that it takes for
-// code into a style; the shortest, expression, is longer than the letters of a code may be here.
+// canKeep reports whether the email of a request differs from others in code and address alone, and a template
+// changes neither where it puts them. html/template keeps some words out of styles, since they could run as code.
+// The shortest is "expression", so a code with fewer letters is safe.
 func (r Request) canKeep(t *template) bool {
 	return t.plain && len(r.Data) == 0 && isWord(r.values().email, ".-_@") && letters(r.Code) < len("expression")
 }

@@ -9,8 +9,8 @@ import (
 // maxLocale is longer than any language tag in use.
 const maxLocale = 35
 
-// nearestLocale picks the locale to write in. It tries the requested one, then drops its last part again and again
-// (zh-Hans-CN, zh-Hans, zh), then takes the first of the same language (pt-BR for pt), and at last the default. This is
+// nearestLocale picks the locale to write in. It tries the requested one, without its last part again and again:
+// zh-Hans-CN, zh-Hans, zh. Then it takes the first of the same language (pt-BR for pt), else the default. This is
 // RFC 4647's lookup with one more step. Text that is no language tag ends at the default.
 func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 	if asked == "" || len(asked) > maxLocale {

@@ -16,8 +16,8 @@ import (
 // conn is one conversation with a relay, past its greeting. It belongs to one send at a
 // time.
 //
-// No library has it, because of what it promises: net/smtp and go-smtp buffer the text of
-// an email, so an error from them does not tell whether the last octet has left.
+// No library can keep its promise: net/smtp and go-smtp buffer the text of an email, so their errors do
+// not tell whether the last octet has left.
 type conn struct {
 	relay  *relay
 	socket net.Conn // TCP: deadlines are set here

@@ -87,8 +87,8 @@ func lines(commands []command) (all []string) {
 }
 
 // hear reads the reply to a command before the text, and returns a failure unless the command succeeded. On a kept
-// connection, a refusal of MAIL or a 4xx to DATA may be about that connection alone, such as "554 idle timeout" or
-// "452 4.4.5 Maximum number of messages per session exceeded".
+// connection, a refusal of MAIL or a 4xx to DATA may be about that connection alone. Examples are "554 idle timeout"
+// and "452 4.4.5 Maximum number of messages per session exceeded".
 func (c *conn) hear(step Step) *Error {
 	code, err := c.in.next()
 	trace.Event(c.budget.ctx, string(step), code)

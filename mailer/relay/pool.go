@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// pool is the connections to one relay: at most Options.MaxConns at once, of which one
-// recipient domain gets half, and a bounded queue of sends that wait for one, in order of
-// arrival. The last connection put back is the first taken, so that those not needed grow old
-// and are closed.
+// pool is the connections to one relay, at most Options.MaxConns at once. One recipient domain gets half of them.
+// Sends wait for one in a bounded queue, in order of arrival. The last connection put back is the first taken, so
+// those that are not needed grow old and are closed.
 type pool struct {
 	options Options
 

@@ -1,5 +1,5 @@
--- A throttle.Policy. The state is a sorted set whose scores are 0: a member is an entry of the
--- state, with 6 bytes of milliseconds first, so members are in the order of time.
+-- A throttle.Policy. The state is a sorted set. A member is an entry of the state, with 6 bytes of milliseconds
+-- first, and all scores are 0, so members are in the order of time.
 --
 -- Parameters: how many sends are kept; the longest window; the limit and the window of each
 -- tier, the shortest first.

@@ -7,9 +7,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A model is what a limiter must answer for one key, by rules too naive to be wrong: it keeps
-// every send and counts them anew for each question, and finds the end of a wait by trying
-// moments.
+// A model says what a limiter must answer for one key, and is too naive to be wrong. It keeps every send,
+// counts them anew for each question, and finds the end of a wait by trying moments.
 type model interface {
 	take(now int64, id throttle.ID) throttle.Verdict
 	peek(now int64) throttle.Verdict

@@ -45,9 +45,8 @@ func (c *checker) wrong(call *Call) string {
 	return ""
 }
 
-// mayNotKnowYet reports whether a node may not know yet that the store is away, in a call that
-// may have begun before the fault, or has met a connection that the fault has broken when the
-// store was back.
+// mayNotKnowYet reports whether a node may not have noticed yet that the store is away. The call may have begun
+// before the fault, or met a connection that the fault broke after the store was back.
 func (c *checker) mayNotKnowYet(call Span) bool {
 	if c.Terms.Unknown == 0 {
 		return false
@@ -62,8 +61,8 @@ func (c *checker) mayNotKnowYet(call Span) bool {
 // deferred.
 func (c *checker) mayHaveChanged(call *Call) bool { return call.Door && !c.held(call.Span) }
 
-// broken is for how long after a repair calls may meet broken connections: for a timeout of the
-// campaign, and as long again until a probe is answered or while the machine is busy.
+// broken is for how long after a repair calls may meet broken connections. It is a timeout of the campaign, and
+// as long again for a probe to be answered on a busy machine.
 const broken = 2000
 
 // denials are the answers, other than failures, that are not 200.

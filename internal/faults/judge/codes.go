@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// codes: a code that was not mailed is never right, one that was is right once, and guesses
-// are bounded: a code is answered to be wrong only where the guess is charged for all nodes.
+// codes: a code that was not mailed is never right, and one that was is right once. Guesses are bounded, so only a
+// guess that was charged for all nodes is answered with "wrong".
 func (c *checker) codes() {
 	right := map[string]int{}
 	for mailbox, calls := range c.asked[Verify] {

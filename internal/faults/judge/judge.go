@@ -79,9 +79,8 @@ func (c *checker) report(rule, subject, format string, args ...any) {
 // faultIn reports whether there was a fault in a span of time.
 func (r *Run) faultIn(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
 
-// times returns how often a limit may be used up: by the store, again by one that has
-// forgotten, and by each node that was alone, but never more often than there are nodes, if any
-// may be.
+// times returns how often a limit may be used up: once by the store, again by one that has forgotten, and once by
+// each node that was alone. If nodes may be alone, it is at most the number of nodes.
 func (c *checker) times(subject string) int {
 	n := c.lives(subject)
 	if c.Terms.Alone {

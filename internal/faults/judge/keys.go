@@ -71,8 +71,8 @@ func (c *checker) retries() {
 	}
 }
 
-// mayNotKnow reports whether a node may not know the answer to a key: the store has forgotten
-// it, cannot be asked about that of another node, or could not be told. A node that cannot tell the store
+// mayNotKnow reports whether a node may not know the answer to a key. The store has forgotten it, could not be
+// told, or cannot be asked about that of another node. A node that cannot tell the store
 // keeps its own answer when it knows that the store is away.
 func (c *checker) mayNotKnow(node int, at Span, done *Call) bool {
 	if c.Terms.Alone {

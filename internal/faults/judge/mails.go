@@ -36,8 +36,8 @@ func (c *checker) mails() {
 	}
 }
 
-// accounted returns the admissions that answers of a sort name, and how many more there may be:
-// of a call without an answer, or a key whose first call is lost. An email by SMTP has its name from the caller.
+// accounted returns the admissions that answers of a sort name, and how many more there may be. Those are of a
+// call without an answer, or of a key whose first call is lost. An email by SMTP has its name from the caller.
 func accounted(calls []*Call, sort func(*Call) bool) (ids map[string]bool, silent int) {
 	ids = map[string]bool{}
 	for _, call := range calls {
@@ -63,8 +63,8 @@ func without(ids, others map[string]bool) (n int) {
 	return n
 }
 
-// finals: when all is over, as much is used of each tier as the answers say, and the sends on
-// record are those that were charged or have emails, each once.
+// finals: when all is over, as much is used of each tier as the answers say. The sends on record are those that
+// were charged or have an email, each once.
 func (c *checker) finals() {
 	for _, f := range c.Finals {
 		tiers, calls := c.countedWith(&Call{For: f.For, Subject: f.Subject})
@@ -97,8 +97,8 @@ func (c *checker) keeps(call *Call) bool {
 	return call.Kind == Abandoned && c.Terms.Gone && c.faultIn(call.Span) || call.mayCount() && c.mayForget(call.Span)
 }
 
-// again is how many emails by SMTP another node may have sent and charged again, as nodes that are alone do not know
-// what others did, nor a store what it forgot.
+// again is how many emails by SMTP another node may have sent and charged again. A node that is alone does not know
+// what others did, and a store not what it forgot.
 func (c *checker) again(mailbox string, calls []*Call) int {
 	if !c.touched[mailbox] || !c.Terms.Alone && !c.Terms.Forgets {
 		return 0

@@ -1,7 +1,6 @@
-// Package judge says whether a run of the fault campaign kept mailgate's promises. It
-// knows nothing of how a run is made: it gets what the callers were answered, what the
-// relays received, the state of the mailboxes afterwards and what the programs logged, and
-// finds what must not be. Everything in it is a pure function of those records.
+// Package judge says whether a run of the fault campaign kept mailgate's promises. It does not know how a run is
+// made. It gets records: the answers to the callers, what the relays received, the mailboxes afterwards, and what
+// the programs logged. It finds what must not be, by pure functions of those records.
 //
 // The times are Unix milliseconds of one clock, that of the program that made the records.
 package judge
@@ -137,8 +136,8 @@ func (c *Call) mayCount() bool {
 	return false
 }
 
-// mayBeAlone reports whether the node may have decided alone: it says so, there was no answer
-// to say it in, or answers about codes and those by SMTP do not say it.
+// mayBeAlone reports whether the node may have decided alone: its answer says so, there was none, or it is one
+// that never says it, as those about codes and by SMTP.
 func (c *Call) mayBeAlone() bool {
 	return c.Degraded || c.Status == 0 || c.Status >= 500 || c.For == Verify || c.Door
 }

@@ -1,8 +1,6 @@
-// Package fault is a mail relay that misbehaves on command, for tests of
-// programs that send mail. It speaks SMTP on loopback, does one thing wrong where
-// its Script says so, and keeps every octet it was sent, so that a test can
-// say exactly what went over the wire and whether an email could have been
-// delivered.
+// Package fault is a mail relay that misbehaves on command, for tests of programs that send mail. It speaks
+// SMTP on loopback and does one thing wrong where its Script says so. It keeps every octet that it was sent:
+// a test can tell what went over the wire, and whether an email could have been delivered.
 package fault
 
 import (
