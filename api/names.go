@@ -13,8 +13,8 @@ import (
 // names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
 // the subjects of actions, for logs.
 type names struct {
-	requests []byte // the key of their fingerprints
-	takes    []byte // the key of their ids
+	requests *secret.MAC // of their fingerprints
+	takes    *secret.MAC // of their ids
 	subjects *secret.Names
 }
 
@@ -29,13 +29,13 @@ func newNames(of []byte) (names, error) {
 	requests, noRequests := secret.Key(of, requestsOf)
 	takes, noTakes := secret.Key(of, takesOf)
 	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{requests, takes, secret.NewNames(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
+	return names{secret.NewMAC(requests), secret.NewMAC(takes), secret.NewNames(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
 }
 
 // request returns the fingerprint of a request. Bodies that differ in one byte are different requests,
 // even where they mean the same.
 func (n *names) request(route string, body []byte) idempotency.Fingerprint {
-	return secret.Sum(n.requests, route, string(body))
+	return n.requests.Sum(route, string(body))
 }
 
 // subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
@@ -45,7 +45,7 @@ func (n *names) subject(of string) string { return n.subjects.Of(of) }
 // take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
 // so that a repeated take is recognized for as long as the first one counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
-	hash := secret.Sum(n.takes, of.Caller, of.Key)
+	hash := n.takes.Sum(of.Caller, of.Key)
 	return idOf(hash[:])
 }
 

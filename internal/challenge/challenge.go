@@ -28,7 +28,7 @@ const purpose = "mailgate challenge: proofs of work, version 1"
 
 // Issuer makes and checks challenges.
 type Issuer struct {
-	key       []byte
+	mac       *secret.MAC
 	turnstile *Turnstile // nil: not accepted
 	client    *http.Client
 	asking    chan struct{} // one entry for each question to the verifier
@@ -37,7 +37,7 @@ type Issuer struct {
 // New returns an Issuer. Servers that share their records share the secret, too. Turnstile may be nil.
 func New(of []byte, turnstile *Turnstile) (*Issuer, error) {
 	key, err := secret.Key(of, purpose)
-	return &Issuer{key: key, turnstile: turnstile, client: newClient(), asking: make(chan struct{}, maxAsking)}, err
+	return &Issuer{mac: secret.NewMAC(key), turnstile: turnstile, client: newClient(), asking: make(chan struct{}, maxAsking)}, err
 }
 
 // For is whom a challenge is for: it is of no use for another mailbox, or to a visitor of another network.
@@ -98,7 +98,7 @@ func (i *Issuer) Check(ctx context.Context, token string, whom For, now int64) (
 }
 
 func (i *Issuer) sum(texts ...string) string {
-	sum := secret.Sum(i.key, texts...)
+	sum := i.mac.Sum(texts...)
 	return hex.EncodeToString(sum[:])
 }
 

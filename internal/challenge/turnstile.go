@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // Turnstile is the challenge of Cloudflare, whose tokens are checked by Verifier.
@@ -107,7 +105,7 @@ func (t *Turnstile) ask(ctx context.Context, client *http.Client, form url.Value
 
 // uuid derives the key under which the verifier is asked about a token for a mailbox.
 func (i *Issuer) uuid(token, mailbox string) string {
-	b := secret.Sum(i.key, "idempotency", token, mailbox)
+	b := i.mac.Sum("idempotency", token, mailbox)
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80 // a UUID of version 8
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -62,16 +62,16 @@ func TestDigest_Secrets_TellsThemApart(t *testing.T) {
 // The first value was computed with another implementation of HKDF and HMAC.
 func TestSum_KeyAndEachText_Count(t *testing.T) {
 	k := key(t, ours, "one")
-	is := secret.Sum(k, "POST /send-code", "{}")
+	is := secret.NewMAC(k).Sum("POST /send-code", "{}")
 	if got := hex.EncodeToString(is[:]); got != "8ad6e88b65cd1b981fd804b22b7d21c0" {
 		t.Errorf("the sum is %s", got)
 	}
 	for name, other := range map[string][16]byte{
-		"another text":   secret.Sum(k, "POST /send-code", "{ }"),
-		"another border": secret.Sum(k, "POST /send-code{", "}"),
-		"one text":       secret.Sum(k, "POST /send-code{}"),
-		"an empty text":  secret.Sum(k, "POST /send-code", "{}", ""),
-		"another key":    secret.Sum(key(t, ours, "two"), "POST /send-code", "{}"),
+		"another text":   secret.NewMAC(k).Sum("POST /send-code", "{ }"),
+		"another border": secret.NewMAC(k).Sum("POST /send-code{", "}"),
+		"one text":       secret.NewMAC(k).Sum("POST /send-code{}"),
+		"an empty text":  secret.NewMAC(k).Sum("POST /send-code", "{}", ""),
+		"another key":    secret.NewMAC(key(t, ours, "two")).Sum("POST /send-code", "{}"),
 	} {
 		if other == is {
 			t.Errorf("%s makes no difference", name)

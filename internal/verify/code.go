@@ -3,21 +3,24 @@ package verify
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"math/big"
+	"strconv"
 	"unicode"
 )
 
-// digits is the length of a code.
-const digits = 6
+// digits is the length of a code, and codes how many there are.
+const (
+	digits = 6
+	codes  = 1_000_000
+)
 
 // NewCode makes a code of six digits, each code as likely as any other.
 func NewCode() string {
-	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	n, err := rand.Int(rand.Reader, big.NewInt(codes))
 	if err != nil {
 		panic(err) // crypto/rand.Reader never fails
 	}
-	return fmt.Sprintf("%0*d", digits, n)
+	return strconv.FormatInt(codes+n.Int64(), 10)[1:]
 }
 
 // ErrCode is the error for a text that cannot be a code.

@@ -43,7 +43,7 @@ type Options struct {
 // mailbox nor code.
 type Codes struct {
 	store    keyed.Store
-	key      []byte
+	mac      *secret.MAC
 	guesses  *throttle.Limiter
 	lifetime int64
 	log      *slog.Logger
@@ -58,7 +58,7 @@ func New(o Options) (*Codes, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, 10*60*1000), o.Log}, nil
+	return &Codes{o.Store, secret.NewMAC(key), o.Guesses, cmp.Or(o.Lifetime, 10*60*1000), o.Log}, nil
 }
 
 // Lifetime returns how many milliseconds a code is valid.
@@ -68,7 +68,7 @@ func (c *Codes) Lifetime() int64 { return c.lifetime }
 // sending, since the visitor may be quick. If the email is not sent after all, Revoke undoes it.
 func (c *Codes) Issue(ctx context.Context, to Recipient, notes ...Note) (code string, err error) {
 	code = NewCode()
-	h := hashOf(c.key, to, code)
+	h := hashOf(c.mac, to, code)
 	_, err = c.update(ctx, "issuing a code", to.Mailbox, func(r record, now int64) record {
 		return r.note(notes, now).issue(h, now, c.lifetime)
 	})
@@ -81,7 +81,7 @@ func (c *Codes) Issue(ctx context.Context, to Recipient, notes ...Note) (code st
 // Revoke invalidates a code whose email certainly never left, and forgets the notes of the send. Otherwise it would
 // be one more code for guesses to hit until it expires.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string, send throttle.ID) error {
-	h := hashOf(c.key, from, code)
+	h := hashOf(c.mac, from, code)
 	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, send, now) })
 	return err
 }
@@ -161,7 +161,7 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		return Outcome{Result: Spent, Guesses: verdict}, nil
 	}
 	o := Outcome{Guesses: verdict}
-	h := hashOf(c.key, from, code)
+	h := hashOf(c.mac, from, code)
 	const doing = "checking a code"
 	degraded, err := c.update(ctx, doing, from.Mailbox, func(r record, now int64) (next record) {
 		next, o.Result = r.verify(h, now)

@@ -15,8 +15,8 @@ const hashPurpose = "mailgate verify: hashes of codes, version 1"
 // hashOf returns the hash of a code for this recipient. The case of Latin letters in the address
 // makes no difference, since people do not always type it alike; a tag and dots do. Two spellings
 // are certain enough to be one mailbox to count sends by, but not to prove that its email was read.
-func hashOf(key []byte, to Recipient, code string) hash {
-	return secret.Sum(key, to.Purpose, strings.Map(lower, to.Address), code)
+func hashOf(by *secret.MAC, to Recipient, code string) hash {
+	return by.Sum(to.Purpose, strings.Map(lower, to.Address), code)
 }
 
 // lower leaves other letters alone: lower case would make a Latin k of a Kelvin sign, and two

@@ -30,7 +30,7 @@ func TestHashOf_KnownInput_KnownValue(t *testing.T) {
 		{ours, "AZ@x", "sign-up", "482913", "35cc42b6a9bf0a18bb3b05d24bee6807"}, // as az@x
 	} {
 		key := must.Get(secret.Key([]byte(tt.secret), hashPurpose))(t)
-		got := hashOf(key, Recipient{Mailbox: "any", Address: tt.address, Purpose: tt.purpose}, tt.code)
+		got := hashOf(secret.NewMAC(key), Recipient{Mailbox: "any", Address: tt.address, Purpose: tt.purpose}, tt.code)
 		if hex.EncodeToString(got[:]) != tt.want {
 			t.Errorf("%+v: %x", tt, got)
 		}

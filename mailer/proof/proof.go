@@ -25,7 +25,7 @@ const (
 
 // Proofs makes proofs with the secret, and knows those of former secrets.
 type Proofs struct {
-	keys   [][]byte
+	macs   []*secret.MAC
 	fields []field
 }
 
@@ -57,7 +57,7 @@ func New(providers []string, current []byte, former ...[]byte) (*Proofs, error) 
 		if err != nil {
 			return nil, fmt.Errorf("making the key of proofs: %w", err)
 		}
-		p.keys = append(p.keys, key)
+		p.macs = append(p.macs, secret.NewMAC(key))
 	}
 	names := map[string]bool{}
 	for _, f := range fields {
@@ -72,11 +72,11 @@ func New(providers []string, current []byte, former ...[]byte) (*Proofs, error) 
 
 // Make returns the proof of an email to an address. It can be part of a Message-ID.
 func (p *Proofs) Make(id throttle.ID, nowMS int64, to address.Address) string {
-	return made(p.keys[0], id.String(), fmt.Sprintf("%011x", nowMS), to)
+	return made(p.macs[0], id.String(), strconv.FormatInt(1<<44+nowMS, 16)[1:], to)
 }
 
-func made(key []byte, id, at string, to address.Address) string {
-	mac := secret.Sum(key, id, at, strings.ToLower(to.String())) // providers report addresses in lower case
+func made(by *secret.MAC, id, at string, to address.Address) string {
+	mac := by.Sum(id, at, strings.ToLower(to.String())) // providers report addresses in lower case
 	return id + "." + at + "." + hex.EncodeToString(mac[:])
 }
 
@@ -87,8 +87,8 @@ var form = regexp.MustCompile(`([A-Za-z0-9_-]{8})\.([0-9a-f]{11})\.[0-9a-f]{32}`
 func (p *Proofs) Find(in string, to address.Address, nowMS int64) (proof string, other bool) {
 	for _, found := range form.FindAllStringSubmatch(in, -1) {
 		at, err := strconv.ParseInt(found[2], 16, 64)
-		for _, key := range p.keys {
-			if subtle.ConstantTimeCompare([]byte(found[0]), []byte(made(key, found[1], found[2], to))) == 1 && err == nil && nowMS-at < Life {
+		for _, one := range p.macs {
+			if subtle.ConstantTimeCompare([]byte(found[0]), []byte(made(one, found[1], found[2], to))) == 1 && err == nil && nowMS-at < Life {
 				return found[0], false
 			}
 		}
