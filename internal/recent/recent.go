@@ -46,7 +46,7 @@ func (l *Log) Add(at int64, members []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.line = l.line[:0]
-	l.line.String("position", fmt.Sprintf("%012d", l.next))
+	l.line.String("position", strconv.FormatUint(1_000_000_000_000+l.next, 10)[1:])
 	l.line.Time("at", at)
 	l.line = append(append(l.line, members...), "}\n"...)
 	l.store(l.line)

@@ -156,20 +156,16 @@ const maxLine = 998
 // without eightBit are not sendable. Nor is a CR or LF alone, as servers differ in what ends a line, which smuggles email
 // (CVE-2023-51764).
 func Sendable(text []byte, eightBit bool) bool {
-	lines := bytes.Count(text, []byte("\r\n"))
-	if lines == 0 || !bytes.HasSuffix(text, []byte("\r\n")) || bytes.Count(text, []byte("\r")) != lines || bytes.Count(text, []byte("\n")) != lines {
-		return false
-	}
 	var all byte
 	for _, c := range text {
 		all |= c
 	}
 	for line := range bytes.Lines(text) {
-		if len(line) > maxLine+len("\r\n") {
+		if end := len(line) - len("\r\n"); end > maxLine || !bytes.HasSuffix(line, []byte("\r\n")) || bytes.IndexByte(line, '\r') < end {
 			return false
 		}
 	}
-	return (eightBit || all < 128) && bytes.IndexByte(text, 0) < 0
+	return len(text) > 0 && (eightBit || all < 128) && bytes.IndexByte(text, 0) < 0
 }
 
 // stuff appends what follows DATA: the text, with dots doubled at the start of lines, and the final
