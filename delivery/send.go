@@ -119,12 +119,11 @@ func (a *Attempt) compose(c *charge) (message.Message, error) {
 	o, mail := &a.service.o, c.Mail
 	mail.NowMS = o.Now()
 	mail.ID = o.Proofs.Make(c.id, mail.NowMS, mail.To)
+	mail.Fields = o.Proofs.Fields([]string{mail.ID})
 	if c.Composer.HasNotMe(mail.Template) {
 		mail.NotMe = o.NotMe.Make(c.Traits, mail.NowMS)
 	}
-	composed, err := c.Composer.Compose(mail)
-	composed.Bytes = append([]byte(o.Proofs.Fields([]string{mail.ID})), composed.Bytes...)
-	return composed, err
+	return c.Composer.Compose(mail)
 }
 
 // mayHaveLeft returns the answer about an email that another attempt under the key has handed over,

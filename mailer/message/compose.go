@@ -166,7 +166,8 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	}
 	own := c.headOf(r)
 	id := "<" + r.ID + "@" + own.domain + ">"
-	head := make([]byte, 0, l.size+len(own.lines)+1024)
+	head := make([]byte, 0, l.size+len(own.lines)+len(r.Fields)+1024)
+	head = append(head, r.Fields...)
 	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
 	head = append(head, own.lines...)
 	var err error

@@ -34,6 +34,8 @@ type Request struct {
 	NotMe string
 	// ID is the part of the Message-ID before the domain. No other email has it.
 	ID string
+	// Fields are more header fields, each ended by CRLF, before all others.
+	Fields string
 	// NowMS is the time in the Date header, in Unix milliseconds.
 	NowMS int64
 }
