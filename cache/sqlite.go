@@ -39,7 +39,7 @@ type database struct {
 
 	merger merger
 
-	begin, commit, rollback, put, remove, expire, one, many, every, size *sqlite.Stmt
+	look, begin, commit, rollback, put, remove, expire, one, many, every, size *sqlite.Stmt
 }
 
 // openDatabase opens a database that was verified. So that the log does not fill a small disk, it is
@@ -78,6 +78,7 @@ func (db *database) open(sync bool, format int, free int64) (err error) {
 	}
 	for statement, text := range map[**sqlite.Stmt]string{
 		&db.size:     "PRAGMA wal_checkpoint(NOOP)",
+		&db.look:     "BEGIN",
 		&db.begin:    "BEGIN IMMEDIATE",
 		&db.commit:   "COMMIT",
 		&db.rollback: "ROLLBACK",
@@ -132,6 +133,9 @@ func (db *database) close() error {
 func (db *database) write(all []*write) error { return databaseError(db.transaction(all), db.path) }
 
 func (db *database) transaction(all []*write) (err error) {
+	if err = db.lookAway(); err != nil {
+		return err
+	}
 	if len(all) == 1 {
 		return db.change(all[0]) // a transaction of its own
 	}
@@ -173,6 +177,9 @@ func run(statement *sqlite.Stmt) error {
 // sweep reads the page of records after a key, and removes those that expired before a moment, unless a record of the
 // page is damaged. It returns the last key of the page, which is empty after the last page.
 func (db *database) sweep(after string, before int64) (last string, err error) {
+	if err := db.lookAway(); err != nil {
+		return after, databaseError(err, db.path)
+	}
 	db.every.BindText(1, after)
 	rows, err := db.read(db.every)
 	if err != nil {
@@ -219,9 +226,23 @@ func (db *database) next(query *sqlite.Stmt, r *row) (more bool, err error) {
 	return true, nil
 }
 
+// lookAway ends the transaction of reads, of which there is one from a get to the next write or sweep: to begin and end
+// one costs more than to read a record.
+func (db *database) lookAway() error {
+	if db.conn.AutocommitEnabled() {
+		return nil
+	}
+	return run(db.commit)
+}
+
 // get returns the record of the key. Once a record was found damaged, no record may mean that it
 // was the one of this key.
 func (db *database) get(key string) (record, error) {
+	if db.conn.AutocommitEnabled() {
+		if err := run(db.look); err != nil {
+			return record{}, databaseError(err, db.path)
+		}
+	}
 	defer db.one.Reset()
 	db.one.BindText(1, key)
 	var r row
