@@ -173,17 +173,15 @@ func (j *journal) room() error {
 	return nil
 }
 
-// forget removes operations, also if ctx has ended. After an error the disk may still have
-// them, and then they are sent again after the next start.
+// forget removes operations, also if ctx has ended. Under the context of a [cache.Batch] it does not wait for the disk.
+// What the disk still has at the next start is sent again.
 func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	ctx, durable := cache.Batch(ctx)
 	var errs []error
 	for _, o := range all {
 		errs = append(errs, j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return nil, 0 }))
 	}
-	errs = append(errs, durable(ctx))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if kept := j.records[k]; kept != nil {

@@ -2,13 +2,17 @@ package standby_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -163,4 +167,39 @@ func TestMirror_FirstStepIsLate_SecondStaysBehind(t *testing.T) {
 		v, err := n.own.Peek(t.Context(), "alice")
 		return err == nil && d.recorded.Load() == 1 && v.Sent == 0
 	})
+}
+
+// commits returns how many transactions the log of a node's database has.
+func commits(t *testing.T, dir string) (n int) {
+	t.Helper()
+	logs := must.Get(filepath.Glob(filepath.Join(dir, "*-wal")))(t)
+	if len(logs) != 1 {
+		t.Fatalf("the logs in the data directory: %v", logs)
+	}
+	log := must.Get(os.ReadFile(logs[0]))(t)
+	const header, frameHeader = 32, 24
+	frame := frameHeader + int(binary.BigEndian.Uint32(log[8:])) // and the page
+	for at := header; at+frame <= len(log); at += frame {
+		if binary.BigEndian.Uint32(log[at+4:]) != 0 { // the last one of a transaction
+			n++
+		}
+	}
+	return n
+}
+
+// A decision alone is one write to the node's disk: of its own record and of the journal.
+func TestTake_Alone_OneDiskWrite(t *testing.T) {
+	server, dir := redistest.Alone(t), t.TempDir()
+	n := open(t, dir, server.URL())
+	n.admit(t, "before", false)
+	away(t, server, n)
+	n.admit(t, "alone", true)
+	before := commits(t, dir)
+	const sends = 20
+	for i := range sends {
+		n.admit(t, fmt.Sprint("key", i), true)
+	}
+	if after := commits(t, dir); after-before != sends {
+		t.Errorf("%d sends alone were %d writes", sends, after-before)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
@@ -72,7 +73,7 @@ func (p *part) decideAlone(ctx context.Context, m *prober.Master, key string, al
 	})
 }
 
-// locked calls do with the record's lock held, and patience for the node's own disk.
+// locked calls do with the record's lock held, and patience for the node's own disk, which is waited for once.
 func (p *part) locked(ctx context.Context, key string, do func(context.Context) error) error {
 	unlock, err := p.locks.lock(ctx, p.keyOf(key), exclusive)
 	if err != nil {
@@ -81,7 +82,12 @@ func (p *part) locked(ctx context.Context, key string, do func(context.Context) 
 	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return do(ctx)
+	ctx, durable := cache.Batch(ctx)
+	err = do(ctx)
+	if lost := durable(ctx); err == nil {
+		err = lost
+	}
+	return err
 }
 
 func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() error) error {

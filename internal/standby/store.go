@@ -108,7 +108,8 @@ func (st *store) apply(ctx context.Context, key string, some []operation) error 
 		err = st.mirrorValue(ctx, key, merged)
 	}
 	if err == nil {
-		_ = st.journal.forget(ctx, st.keyOf(key), some...)
+		later, _ := cache.Batch(ctx)
+		_ = st.journal.forget(later, st.keyOf(key), some...)
 	}
 	return err
 }
