@@ -11,12 +11,13 @@ import (
 	"github.com/mailgate/mailgate/internal/wire"
 )
 
-// healthAnswer is the state of the process, and since when it continues without the history that
-// it shares with others.
+// healthAnswer is the state of the process, since when it continues without the history that it
+// shares with others, and how many operations that lacks.
 type healthAnswer struct {
 	Status        string `json:"status"`
 	Degraded      bool   `json:"degraded,omitzero"`
 	DegradedSince string `json:"degraded_since,omitempty"`
+	Journal       int    `json:"journal,omitzero"`
 }
 
 // showLive says that the process answers.
@@ -32,7 +33,7 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 	}
 	requestOf(c).Level = slog.LevelDebug
 	if since := s.with.Health.DegradedSince(); since != 0 {
-		return respond(c, healthAnswer{"ready", true, wire.Time(since)})
+		return respond(c, healthAnswer{"ready", true, wire.Time(since), s.with.Health.Journal()})
 	}
 	return respond(c, healthAnswer{Status: "ready"})
 }

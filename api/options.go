@@ -107,7 +107,9 @@ type Health struct {
 	// DegradedSince is since when this server continues without the history that it shares
 	// with others, in Unix milliseconds; 0 while it does not.
 	DegradedSince func() int64
-	RelayStats    func() []relay.Stats // for the gauges and the console
+	// Journal is how many operations that history lacks.
+	Journal    func() int
+	RelayStats func() []relay.Stats // for the gauges and the console
 }
 
 // Audit is the log of what operators did.

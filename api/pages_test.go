@@ -33,6 +33,7 @@ func TestReady_States_Answers(t *testing.T) {
 	degraded := int64(0)
 	r := newRig(t, setup{options: func(o *apitest.Options) {
 		o.Health.DegradedSince = func() int64 { return degraded }
+		o.Health.Journal = func() int { return 2 }
 		o.Health.Ready = func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("asking the stores is not bounded")
@@ -45,7 +46,7 @@ func TestReady_States_Answers(t *testing.T) {
 	}})
 	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready"}`)
 	degraded = r.now.Load()
-	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}`)
+	r.do("GET", "/readyz", "", "").reads(t, `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`","journal":2}`)
 	r.do("GET", "/admin/figures", opsKey, "").says(t, fields{"degraded_since": stamp(degraded)})
 	broken = true
 	var got reply

@@ -27,7 +27,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 		t.Errorf("after a send with Redis: %s", r.Raw)
 	}
 	alone := app.mustSend(t, "alice@example.com", 200)
-	if ready := app.must(t, "GET", "/readyz", "", 200); !alone.Body.Degraded || !strings.Contains(ready.Raw, `"degraded":true,"degraded_since":"20`) {
+	if ready := app.must(t, "GET", "/readyz", "", 200); !alone.Body.Degraded || !strings.Contains(ready.Raw, `"degraded":true,"degraded_since":"20`) || !strings.Contains(ready.Raw, `"journal":`) {
 		t.Errorf("without Redis: %s, /readyz %s", alone.Raw, ready.Raw)
 	}
 	server.Stop(t, syscall.SIGKILL)

@@ -210,6 +210,14 @@ func (s *store) degradedSince() int64 {
 	return s.standby.State().Since
 }
 
+// journal returns how many operations of this node Redis lacks.
+func (s *store) journal() int {
+	if s.standby == nil {
+		return 0
+	}
+	return s.standby.State().Journal
+}
+
 // close ends the store. In an outage it tries to sync the journal until ctx ends; the rest
 // stays on disk.
 func (s *store) close(ctx context.Context) (err error) {
