@@ -36,7 +36,7 @@ func TestCampaign_EachKind_KeepsPromises(t *testing.T) {
 				o := run(t, k, uint64(seed), size)
 				o.report(t)
 				if t.Failed() {
-					t.Logf("to repeat it: go test -race=%s -v ./faults -run '^%s$' -seeds %d -full=%t", raced(), strings.ReplaceAll(t.Name(), "/", "$/^"), seed, *inFull)
+					t.Logf("to repeat it: go test -race=%s -v ./internal/faults -run '^%s$' -seeds %d -full=%t", raced(), strings.ReplaceAll(t.Name(), "/", "$/^"), seed, *inFull)
 				}
 			})
 		}
