@@ -1,6 +1,6 @@
 // One request as the console shows it: what came of it, why, and the whole.
 
-import { announce } from "./console_ask.js";
+import { announce, isAskedFor } from "./console_ask.js";
 import { clock } from "./lengths.js";
 
 // kinds are those of outcomes that are neither a failure nor a matter of course.
@@ -46,7 +46,7 @@ function pathOf(one, audited) {
 }
 
 // asCurl is the command that asks for a path. Its key is the operator's to set.
-export const asCurl = (path) => `curl -s '${new URL(path, location)}' -H "Authorization: Bearer $ADMIN"`;
+export const asCurl = (path) => `curl -s '${new URL(path, location)}'${isAskedFor ? ' -H "Authorization: Bearer $ADMIN"' : ""}`;
 
 function copier(label, text, tell) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: label });

@@ -152,6 +152,8 @@ func pagesLinksLeadToEachOther(t *testing.T, newVisitor opener) {
 	}
 	v.reads("mailbox-title", "Mailbox")
 	v.is("location.hash", "")
+	v.run(`import("/admin/console/console_entry.js").then((entry) => { window.command = entry.asCurl("/admin/requests"); })`)
+	v.isTrue("window.command === `curl -s '${location.origin}/admin/requests'`") // without a key, as none is needed
 	v.click(".brand")
 	v.reads("to", "alice@example.com")
 	if !v.inFirefox() {
