@@ -66,7 +66,8 @@ overrides:
 			t.Errorf("the metrics have no %s", line)
 		}
 	}
-	if denied := s.Log.Lines(`"problem":"recipient-denied"`); len(denied) == 0 || denied[0]["rule"] == nil || strings.Contains(s.Log.String(), "mallory") {
+	servertest.Eventually(t, "the denials are logged", func() bool { return len(s.Log.Lines(`"problem":"recipient-denied"`)) > 0 })
+	if denied := s.Log.Lines(`"problem":"recipient-denied"`); denied[0]["rule"] == nil || strings.Contains(s.Log.String(), "mallory") {
 		t.Errorf("the log has %v", denied)
 	}
 	if n := len(relay.List()); n != 4 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,61 +29,64 @@ type logging struct {
 func newLogging(c *config.Config, to *logOutput) logging {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // it was validated
-	return logging{to, newHandler(c, &atOnce{logOutput: to, room: logRoom}, level), outcomeLog{to, level, c.LogFormat == "text"}}
+	return logging{to, newHandler(c, &lines{logOutput: to}, level), outcomeLog{to, level, c.LogFormat == "text"}}
 }
 
 // newAudit returns the log of what operators did, whatever the log level.
 func newAudit(c *config.Config, to *logOutput) *slog.Logger {
-	return slog.New(kept{newHandler(c, &atOnce{logOutput: to, room: math.MaxInt}, slog.LevelInfo), to}).With("audit", true)
+	return slog.New(newHandler(c, &lines{logOutput: to, audit: true}, slog.LevelInfo)).With("audit", true)
 }
 
 // newHandler writes one line for each event.
-func newHandler(c *config.Config, to *atOnce, level slog.Level) slog.Handler {
+func newHandler(c *config.Config, to *lines, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "text" {
-		return leveled{slog.NewTextHandler(to, options), to}
+		return handler{slog.NewTextHandler(to, options), to}
 	}
-	return leveled{slog.NewJSONHandler(to, options), to}
+	return handler{slog.NewJSONHandler(to, options), to}
 }
 
-// leveled is a handler that tells its writer the level of a line.
-type leveled struct {
+// handler is a handler that tells its writer the level of a line. That of the audit log waits until the line is written.
+type handler struct {
 	slog.Handler
-	to *atOnce
+	to *lines
 }
 
 // Handle implements slog.Handler.
-func (l leveled) Handle(ctx context.Context, record slog.Record) error {
-	l.to.one.Lock()
-	defer l.to.one.Unlock()
-	l.to.level = record.Level
-	return l.Handler.Handle(ctx, record)
+func (h handler) Handle(ctx context.Context, record slog.Record) error {
+	h.to.one.Lock()
+	h.to.level = record.Level
+	err := h.Handler.Handle(ctx, record)
+	h.to.one.Unlock()
+	if err != nil || !h.to.audit {
+		return err
+	}
+	return h.to.flush(ctx)
 }
 
 // WithAttrs implements slog.Handler.
-func (l leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveled{l.Handler.WithAttrs(attrs), l.to}
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs), h.to}
 }
 
 // WithGroup implements slog.Handler.
-func (l leveled) WithGroup(name string) slog.Handler { return leveled{l.Handler.WithGroup(name), l.to} }
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name), h.to} }
 
-// atOnce writes lines at once.
-type atOnce struct {
+// lines is the writer of a handler.
+type lines struct {
 	*logOutput
-	room  int
+	audit bool
 	one   sync.Mutex // held while a line is written
 	level slog.Level // of it
 }
 
-// Write queues a line to be written at once.
-func (a *atOnce) Write(line []byte) (int, error) {
-	a.add(a.level, line, a.room)
-	a.writeNow()
+// Write implements io.Writer.
+func (l *lines) Write(line []byte) (int, error) {
+	l.add(l.level, line, l.audit)
 	return len(line), nil
 }
 
-// outcomeLog writes the lines of outcomes: within logDelay, unless they are warnings or errors.
+// outcomeLog writes the lines of outcomes.
 type outcomeLog struct {
 	to    *logOutput
 	level slog.Level
@@ -99,17 +101,7 @@ func (l outcomeLog) Line(o *ledger.Outcome, line []byte) {
 	if l.text {
 		line = asText(line)
 	}
-	if o.Level >= slog.LevelWarn {
-		l.to.add(o.Level, line, logRoom)
-		l.to.writeNow()
-		return
-	}
-	switch n, first := l.to.add(o.Level, line, requestRoom); {
-	case n >= logBatch:
-		l.to.writeNow()
-	case first: // since the last ones were written
-		time.AfterFunc(logDelay, l.to.writeNow)
-	}
+	l.to.add(o.Level, line, false)
 }
 
 // asText returns a line as slog.TextHandler writes it.
@@ -131,31 +123,29 @@ func asText(line []byte) (text []byte) {
 }
 
 // logOutput writes all lines of the log, in their order, in a goroutine of its own: a reader that stalls
-// delays nothing but the audit log. To write a line costs a system call, so those of requests are
-// delayed, and many are written at once.
+// delays nothing but the audit log. To write a line costs a system call, so lines are delayed, and many are written
+// at once. Warnings and errors are not delayed.
 type logOutput struct {
 	to      io.Writer
 	journal bool          // it is systemd's
 	wake    chan struct{} // has an entry when lines are to be written
 	dropped prometheus.Counter
 
-	mu              sync.Mutex
-	waiting         []byte
-	queued, written int64         // bytes so far
-	progress        chan struct{} // closed when more is written
+	mu      sync.Mutex
+	waiting []byte
+	written chan struct{} // closed when what is waiting is written
 }
 
 const (
 	logDelay = 100 * time.Millisecond
-	// Of so many bytes the lines of requests are written at once. They find no room beyond
-	// requestRoom, and other lines but those of the audit log none beyond logRoom.
-	logBatch, requestRoom, logRoom = 64 << 10, 1 << 20, 2 << 20
+	// Of so many bytes lines are written at once. They find no room beyond logRoom; warnings and errors have as much again.
+	logBatch, logRoom = 64 << 10, 1 << 20
 	// flushTimeout bounds the writing of the last lines.
 	flushTimeout = time.Second
 )
 
 func newLogOutput(to io.Writer) *logOutput {
-	o := &logOutput{to: to, journal: toJournal(to), wake: make(chan struct{}, 1), progress: make(chan struct{})}
+	o := &logOutput{to: to, journal: toJournal(to), wake: make(chan struct{}, 1), written: make(chan struct{})}
 	o.dropped = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "mailgate_log_lines_dropped_total", Help: "Lines of the log that found no room because its reader stalls. Audit lines are never dropped."})
 	go o.write()
@@ -168,17 +158,13 @@ func (o *logOutput) write() {
 	var lines []byte
 	for range o.wake {
 		o.mu.Lock()
-		lines, o.waiting = o.waiting, lines[:0]
+		written := o.written
+		lines, o.waiting, o.written = o.waiting, lines[:0], make(chan struct{})
 		o.mu.Unlock()
-		if len(lines) == 0 { // they were written while this was woken
-			continue
+		if len(lines) > 0 {
+			_, _ = o.to.Write(lines)
 		}
-		_, _ = o.to.Write(lines)
-		o.mu.Lock()
-		o.written += int64(len(lines))
-		close(o.progress)
-		o.progress = make(chan struct{})
-		o.mu.Unlock()
+		close(written)
 	}
 }
 
@@ -195,21 +181,28 @@ func priority(level slog.Level) string {
 	return "<7>"
 }
 
-// add queues a line if there is room for it, and reports how many bytes are waiting then, and whether none were before.
-func (o *logOutput) add(level slog.Level, line []byte, room int) (waiting int, first bool) {
+// add queues a line if there is room for it. One of the audit log is flushed by its handler.
+func (o *logOutput) add(level slog.Level, line []byte, audit bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting)+len(line) > room {
-		o.dropped.Inc()
-		return room, false
+	before, room := len(o.waiting), logRoom
+	if level >= slog.LevelWarn {
+		room *= 2
 	}
-	before := len(o.waiting)
+	if before+len(line) > room && !audit {
+		o.dropped.Inc()
+		return
+	}
 	if o.journal {
 		o.waiting = append(o.waiting, priority(level)...)
 	}
 	o.waiting = append(o.waiting, line...)
-	o.queued += int64(len(o.waiting) - before)
-	return len(o.waiting), before == 0
+	switch {
+	case level >= slog.LevelWarn || len(o.waiting) >= logBatch:
+		o.writeNow()
+	case before == 0:
+		time.AfterFunc(logDelay, o.writeNow)
+	}
 }
 
 func (o *logOutput) writeNow() {
@@ -221,22 +214,15 @@ func (o *logOutput) writeNow() {
 
 // flush waits until all lines are written that were queued before.
 func (o *logOutput) flush(ctx context.Context) error {
-	o.writeNow()
 	o.mu.Lock()
-	end := o.queued
+	written := o.written
 	o.mu.Unlock()
-	for {
-		o.mu.Lock()
-		written, progress := o.written, o.progress
-		o.mu.Unlock()
-		if written >= end {
-			return nil
-		}
-		select {
-		case <-progress:
-		case <-ctx.Done():
-			return fmt.Errorf("the reader of the log stalls: %w", ctx.Err())
-		}
+	o.writeNow()
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the reader of the log stalls: %w", ctx.Err())
 	}
 }
 
@@ -245,23 +231,4 @@ func (o *logOutput) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	_ = o.flush(ctx)
-}
-
-// kept is the handler of lines that are never dropped. Handle returns when the line is written.
-type kept struct {
-	slog.Handler
-	to *logOutput
-}
-
-// Handle implements slog.Handler.
-func (k kept) Handle(ctx context.Context, record slog.Record) error {
-	if err := k.Handler.Handle(ctx, record); err != nil {
-		return err
-	}
-	return k.to.flush(ctx)
-}
-
-// WithAttrs implements slog.Handler.
-func (k kept) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return kept{k.Handler.WithAttrs(attrs), k.to}
 }

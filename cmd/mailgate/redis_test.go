@@ -44,6 +44,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	if len(told.Body.Sends) != 1 || told.Body.Sends[0].ID != alone.Body.ID {
 		t.Errorf("on record is %s, want %v", told.Raw, alone.Body.ID)
 	}
+	servertest.Eventually(t, "the log has its end", func() bool { return len(server.Log.Lines(`"Redis is back`)) > 0 })
 	if ended := server.Log.Lines(`"Redis is back`); len(ended) != 1 {
 		t.Errorf("the log has %v", ended)
 	}
