@@ -17,11 +17,13 @@
 // records, and each change is in the journal, on disk, before the answer. Each of N nodes
 // uses its own records, so a key gets at most N times its limit.
 //
-// When the master answers again, Redis decides, and the node mirrors what Redis admitted into
-// its own records. The entries of a key are synced to Redis before Redis decides about it, and a
-// worker empties the journal. Those of a key are applied in their order, each by the algorithm that admitted it. An entry
-// is sent until Redis confirms it, so it may be sent twice: exact limiters ignore an id on record,
-// counters count it twice, and values are merged. A counter's release is sent at most once.
+// When the master answers again, Redis decides, and the node mirrors what Redis admitted into its own records. The
+// entries of a key are synced to Redis before Redis decides about it, and a worker empties the journal. A key
+// waits for no other: if all were decided alone until the journal is empty, earlier codes and resets would be 503
+// for as long, and one entry that cannot be synced would prevent the end. Those of a key are applied in their
+// order, each by the algorithm that admitted it. An entry is sent until Redis confirms it, so it may be sent
+// twice: exact limiters ignore an id on record, counters count it twice, and values are merged. A counter's
+// release is sent at most once.
 //
 // A node does not continue alone while its own records lack an admission that still counts, or
 // when the journal is full.

@@ -60,6 +60,29 @@ func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 	n.verify(t, bob, another, verify.Expired)
 }
 
+// When Redis is back, a code from before the outage is checked, and a mailbox is reset, at once: neither waits until others' entries
+// are synced.
+func TestCodes_RedisIsBack_CheckedBeforeTheJournalIsEmpty(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := open(t, t.TempDir(), server.URL()) // whose worker syncs nothing
+	code := n.issue(t, alice)
+	away(t, server, n)
+	n.issue(t, bob)
+	n.admit(t, "bob", true)
+	n.admit(t, "carol", true)
+	n.unchecked(t, code)
+	server.Restart()
+	servertest.Eventually(t, "Redis to be back", func() bool { return n.State().Away == 0 })
+	n.verify(t, alice, code, verify.Correct)
+	if cleared, err := n.mailbox.Reset(t.Context(), "carol"); err != nil || cleared != 1 {
+		t.Errorf("cleared %d, %v", cleared, err)
+	}
+	if left := n.State().Journal; left != 2 {
+		t.Errorf("the journal has %d operations, want the two of bob", left)
+	}
+}
+
 // A code that Redis was told of unheard is not right at the node any more, also after a restart of
 // the node, and right at Redis once.
 func TestCodes_TellingLost_RightOnce(t *testing.T) {
