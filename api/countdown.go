@@ -29,24 +29,19 @@ func (s *Server) showCountdown(r *request, _ *none) (any, error) {
 	return jsontext.Value(s.reportPeek(r, &decision).Remaining()), nil
 }
 
-// reportSend returns the report of a send to the mailbox of the request, with a token for its countdown.
+// reportSend returns the report of a send to the mailbox of the request, with a token for its countdown. The token holds
+// all that rules know of the send: which rules apply depends on more than the mailbox. Its holder can only learn how long
+// the next such send has to wait.
 func (s *Server) reportSend(r *request, send rules.Send, d *rules.Decision) *report.Report {
 	rep := s.reportPeek(r, d)
-	rep.Countdown = s.sealCountdown(send, rep.Wait)
+	text := send.AppendText(make([]byte, 0, 320))
+	rep.Countdown = s.tokens.Seal(string(text), s.with.Now()+max(countdownLife, rep.Wait))
 	return rep
 }
 
 // reportPeek returns the report of a decision about the mailbox of the request.
 func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
 	return r.reports(report.Of(d, r.Mailbox.Hash(), s.names.subject, s.with.Now()))
-}
-
-// sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of
-// the send: which rules apply depends on more than the mailbox. Its holder can only learn how
-// long the next such send has to wait.
-func (s *Server) sealCountdown(send rules.Send, wait int64) string {
-	b := send.AppendText(make([]byte, 0, 320))
-	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wait))
 }
 
 // openCountdown returns the send of a token, whose mailbox becomes that of the request. Whatever is wrong

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -47,10 +46,7 @@ func (s *Server) prove(hook hooks.Hook, call *hooks.Call) error {
 	return hook.Genuine(call)
 }
 
-// checksAtOnce leave time of the processors to sends. A call that waits for its check longer than checkPatience is
-// to be repeated.
-func checksAtOnce() int { return 2 * runtime.GOMAXPROCS(0) }
-
+// checkPatience is how long a call waits for its check. After that it is to be repeated.
 const checkPatience = time.Second
 
 func hookPath(hook hooks.Hook) string { return "/hooks/" + hook.Name() }

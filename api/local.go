@@ -36,18 +36,13 @@ func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 
 // checkHost refuses requests by a proxy, or by a name that can resolve to another machine.
 func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
-	if len(s.with.Access.TrustedProxies) == 0 && isForwarded(header) {
+	if len(s.with.Access.TrustedProxies) == 0 && slices.ContainsFunc(network.ForwardingHeaders, func(name string) bool { return header.Peek(name) != nil }) {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only. This request came through a proxy."}
 	}
 	if !network.IsLoopbackHost(string(header.Host())) {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only: the Host must be localhost, 127.0.0.1 or [::1]."}
 	}
 	return nil
-}
-
-// isForwarded reports whether a header says that a proxy has passed the request on.
-func isForwarded(header *fasthttp.RequestHeader) bool {
-	return slices.ContainsFunc(network.ForwardingHeaders, func(name string) bool { return header.Peek(name) != nil })
 }
 
 // isOriginOf reports whether an Origin is that of pages of this host.

@@ -86,8 +86,6 @@ type exposition struct {
 	gatherings *rate.Limiter
 }
 
-func newExposition() exposition { return exposition{gatherings: rate.NewLimiter(10, 10)} }
-
 // showMetrics serves /metrics.
 func (s *Server) showMetrics(c *fiber.Ctx) error {
 	last := &s.exposition

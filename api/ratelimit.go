@@ -33,11 +33,6 @@ func (s *Server) countWrongKey(r *request) error {
 	return nil
 }
 
-// boundCountdowns admits as many requests of an address as Options.RateLimits.Countdowns does.
-func (s *Server) boundCountdowns() step {
-	return s.bound("countdowns", "this address's countdowns", s.with.RateLimits.Countdowns, func(r *request) string { return visitor(r.From) })
-}
-
 func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }
 
 // bound makes the step of a limiter; nil is no limit. Its limits are in refusals only: the

@@ -8,7 +8,8 @@ import (
 // routes registers all routes. A name is what logs and metrics call a route.
 func (s *Server) routes(app *fiber.App) {
 	public, backEnd, operator := s.admit(open), s.admit(applications), s.admit(operators)
-	lookups, inspections, countdowns := s.boundLookups(applications), s.boundLookups(operators), s.boundCountdowns()
+	lookups, inspections := s.boundLookups(applications), s.boundLookups(operators)
+	countdowns := s.bound("countdowns", "this address's countdowns", s.with.RateLimits.Countdowns, func(r *request) string { return visitor(r.From) })
 
 	app.Post("/send-code", handler(s, s.sendCode, backEnd, readKey)).Name("send-code")
 	app.Post("/verify-code", handler(s, s.verifyCode, backEnd)).Name("verify-code")
@@ -53,12 +54,4 @@ func (s *Server) routes(app *fiber.App) {
 		app.Get("/metrics", page(s.showMetrics, public)).Name("metrics")
 	}
 	app.Get("/", page(s.showStart, public)).Name("start")
-}
-
-// opsRoutes adds the routes of the operations listener. The operator controls which clients reach
-// it, so no share bounds them.
-func (s *Server) opsRoutes(app *fiber.App) {
-	app.Get("/livez", s.showLive).Name("livez")
-	app.Get("/readyz", s.showReady).Name("readyz")
-	app.Get("/metrics", s.showMetrics).Name("metrics")
 }

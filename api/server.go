@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-playground/validator/v10"
 	"github.com/goccy/go-yaml"
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/internal/countdown"
 	"github.com/mailgate/mailgate/internal/share"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
 )
 
 // Server answers the HTTP API. New makes one; its methods may be called from any goroutine.
@@ -63,9 +64,9 @@ const opsConnections = 128
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
 	s = &Server{
-		with: o, began: o.Now(), callers: newCallers(o.Access.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: newExposition(),
+		with: o, began: o.Now(), callers: newCallers(o.Access.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: exposition{gatherings: rate.NewLimiter(10, 10)},
 		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.Docs.OpenAPI) }),
-		checks:       make(chan struct{}, checksAtOnce()),
+		checks:       make(chan struct{}, 2*runtime.GOMAXPROCS(0)), // which leave time of the processors to sends
 		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
 	}
 	s.docs = sync.OnceValues(func() ([]byte, error) {
@@ -114,13 +115,25 @@ func (s *Server) newEndpoints() {
 	s.routes(app)
 	s.main.Open()
 	s.ops = s.newEndpoint(opsConnections)
-	s.opsRoutes(s.ops.App)
+	// The operator controls which clients reach this one, so no share bounds them.
+	s.ops.App.Get("/livez", s.showLive).Name("livez")
+	s.ops.App.Get("/readyz", s.showReady).Name("readyz")
+	s.ops.App.Get("/metrics", s.showMetrics).Name("metrics")
 	s.ops.Open()
 }
 
 func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
 	e = front.New(connections, s.with.Log, s.fail, func(fast *fasthttp.RequestCtx, status int, detail string) {
-		s.refuseEarly(e.App, fast, early[status], detail)
+		c := e.App.AcquireCtx(fast)
+		defer e.App.ReleaseCtx(c)
+		r := s.begin(c)
+		defer s.finish(r)
+		r.Route = "unread"
+		if early[status] == methodUnknown {
+			r.Route = "unknown-method"
+		}
+		_ = s.fail(c, &problem{kind: early[status], detail: detail}) // never fails
+		s.record(c, r)
 	})
 	e.App.Use(s.accessLog)
 	return e
@@ -128,20 +141,6 @@ func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
 
 // early are the answers to requests that do not reach the routes, by their status.
 var early = map[int]*kind{400: badRequest, 408: requestTimeout, 413: bodyTooLarge, 431: headerTooLarge, 501: methodUnknown}
-
-// refuseEarly answers a request that does not reach Fiber.
-func (s *Server) refuseEarly(app *fiber.App, fast *fasthttp.RequestCtx, why *kind, detail string) {
-	c := app.AcquireCtx(fast)
-	defer app.ReleaseCtx(c)
-	r := s.begin(c)
-	defer s.finish(r)
-	r.Route = "unread"
-	if why == methodUnknown {
-		r.Route = "unknown-method"
-	}
-	_ = s.fail(c, &problem{kind: why, detail: detail}) // never fails
-	s.record(c, r)
-}
 
 // Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
 // nil. It closes the listener. A Server serves one listener, once.

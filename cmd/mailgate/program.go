@@ -135,7 +135,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 		RateLimits: api.RateLimits{Lookups: lookups, Countdowns: countdowns, WrongKeys: p.wrongKeys},
 		Hooks:      c.Hooks(),
 		Bounces: &bounce.Receiver{
-			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.sharedRecords("bounces"), WithoutProof: c.HookUnproven, Now: now,
+			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.records("bounces", nil, false), WithoutProof: c.HookUnproven, Now: now,
 		},
 		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links,
 		Identity: p.identity, Secret: p.secret, SendDeadline: sendDeadline, MaxConnections: maxConnections(c), Ops: c.OpsListen != "",

@@ -116,24 +116,16 @@ func (s *store) limiter(name string, a throttle.Algorithm) (*throttle.Limiter, e
 }
 
 // records keeps values that change by one step at a time. Merge joins what this node wrote
-// alone with what Redis has. With mirror, the node's own records have what Redis decided, too.
+// alone with what Redis has; without one they cannot be used while Redis is away. With mirror, the node's own records have what Redis decided, too.
 func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Store {
 	if s.redis == nil {
 		return keyed.Local(s.own.Table(name))
 	}
 	shared := keyed.Redis(s.redis, s.prefix+":"+name)
-	if s.standby == nil {
+	if s.standby == nil || merge == nil {
 		return shared
 	}
 	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name)), merge, mirror)
-}
-
-// sharedRecords returns records that cannot be used while Redis is away.
-func (s *store) sharedRecords(name string) keyed.Store {
-	if s.redis == nil {
-		return keyed.Local(s.own.Table(name))
-	}
-	return keyed.Redis(s.redis, s.prefix+":"+name)
 }
 
 // suppressions opens the suppression list.
