@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -103,10 +104,8 @@ func (c count) counter(tier throttle.Tier, room int) (throttle.Algorithm, error)
 
 // checkParameters refuses what goes with another algorithm.
 func (c count) checkParameters() error {
-	switch c.Algorithm {
-	case slidingLog, slidingWindow, fixedWindow, tokenBucket, leakyBucket:
-	default:
-		return refuse("algorithm", "it must be one of %s", strings.Join([]string{slidingLog, slidingWindow, fixedWindow, tokenBucket, leakyBucket}, ", "))
+	if all := []string{slidingLog, slidingWindow, fixedWindow, tokenBucket, leakyBucket}; !slices.Contains(all, c.Algorithm) {
+		return refuse("algorithm", "it must be one of %s", strings.Join(all, ", "))
 	}
 	for _, p := range []struct {
 		name, of string

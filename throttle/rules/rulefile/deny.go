@@ -3,7 +3,6 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,43 +11,23 @@ import (
 
 // denyText is a denial, as it is written.
 type denyText struct {
-	Name   string   `yaml:"name"`
-	Some   someText `yaml:",inline"`
-	File   string   `yaml:"file"`
-	Shadow bool     `yaml:"shadow"`
-	Force  bool     `yaml:"force"`
+	Name   string    `yaml:"name"`
+	Names  namesText `yaml:",inline"`
+	Shadow bool      `yaml:"shadow"`
+	Force  bool      `yaml:"force"`
 }
 
 // read reads a denial, and its file if it has one.
-func (t denyText) read(d Defaults, beside string, f *File, seen map[string]bool) (denial rules.Case, err error) {
+func (t denyText) read(d Defaults, f *File, seen map[string]bool) (denial rules.Case, err error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return denial, err
 	}
 	if slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Name == t.Name }) {
 		return denial, refuse("name", "a rule has this name")
 	}
-	denial = rules.Case{Name: t.Name, Shadow: t.Shadow, File: d.file, List: t.File}
-	w := d.guarded(t.Force)
-	if denial.Some, err = t.Some.read(w, ""); err != nil {
-		return denial, err
-	}
-	if t.File != "" {
-		if err := f.addFile(denial.Some, relative(beside, t.File), w); err != nil {
-			return denial, err
-		}
-	}
-	if denial.Some.None() {
-		return denial, refuse("", "it names nothing; give it mailboxes, domains, networks, api_keys or a file")
-	}
-	return denial, nil
-}
-
-// relative returns the path of a file that is named in one in a directory.
-func relative(directory, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(directory, path)
+	denial, err = t.Names.read(d, f, d.guarded(t.Force))
+	denial.Name, denial.Shadow = t.Name, t.Shadow
+	return denial, err
 }
 
 // guarded are words that refuse what would deny everybody or, unless that is forced, the operator.

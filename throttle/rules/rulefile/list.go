@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,6 +21,31 @@ const (
 	maxList     = 32 << 20
 	perSuffixes = 100
 )
+
+// namesText is what a denial or an override is for, as it is written.
+type namesText struct {
+	Some someText `yaml:",inline"`
+	File string   `yaml:"file"`
+}
+
+// read returns a case for the names, and those that the file lists.
+func (t namesText) read(d Defaults, f *File, w words) (c rules.Case, err error) {
+	c = rules.Case{File: filepath.Base(d.path), List: t.File}
+	if c.Some, err = t.Some.read(w, ""); err != nil {
+		return c, err
+	}
+	if t.File != "" {
+		path := t.File
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(d.path), path)
+		}
+		err = f.addFile(c.Some, path, w)
+	}
+	if err == nil && c.Some.None() {
+		err = refuse("", "it names nothing; give it mailboxes, domains, networks, api_keys or a file")
+	}
+	return c, err
+}
 
 // addFile adds what a file lists: a domain, a mailbox or a network on each line, and comments from a # on.
 // This is how lists of disposable domains are published. Some of them have a public suffix, which is left out with a note.

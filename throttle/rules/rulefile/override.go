@@ -13,20 +13,19 @@ import (
 
 // overrideText is an override, as it is written.
 type overrideText struct {
-	Rule    string   `yaml:"rule"`
-	Some    someText `yaml:",inline"`
-	File    string   `yaml:"file"`
-	Limit   string   `yaml:"limit"`
-	Burst   *whole   `yaml:"burst"`
-	Queue   *whole   `yaml:"queue"`
-	Comment string   `yaml:"comment"`
-	Shadow  bool     `yaml:"shadow"`
+	Rule    string    `yaml:"rule"`
+	Names   namesText `yaml:",inline"`
+	Limit   string    `yaml:"limit"`
+	Burst   *whole    `yaml:"burst"`
+	Queue   *whole    `yaml:"queue"`
+	Comment string    `yaml:"comment"`
+	Shadow  bool      `yaml:"shadow"`
 }
 
 const maxComment = 200
 
 // override reads the overrides into their rules. With an error it says which one is wrong.
-func (f *File) override(all []overrideText, d Defaults, beside string) (at int, err error) {
+func (f *File) override(all []overrideText, d Defaults) (at int, err error) {
 	seen := map[string]bool{}
 	for _, r := range f.Rules {
 		for _, c := range r.Cases {
@@ -38,7 +37,7 @@ func (f *File) override(all []overrideText, d Defaults, beside string) (at int, 
 		if n < 0 {
 			return i, refuse("rule", "no rule has this name")
 		}
-		c, err := t.read(d, beside, f, f.Rules[n])
+		c, err := t.read(d, f, f.Rules[n])
 		if err == nil {
 			err = once(seen, t.Rule, c)
 		}
@@ -50,21 +49,14 @@ func (f *File) override(all []overrideText, d Defaults, beside string) (at int, 
 	return 0, nil
 }
 
-func (t overrideText) read(d Defaults, beside string, f *File, of Rule) (c rules.Case, err error) {
-	c = rules.Case{Comment: t.Comment, Shadow: t.Shadow, File: d.file, List: t.File}
-	if c.Some, err = t.Some.read(d.words(), ""); err != nil {
+func (t overrideText) read(d Defaults, f *File, of Rule) (c rules.Case, err error) {
+	if c, err = t.Names.read(d, f, d.words()); err != nil {
 		return c, err
 	}
-	if t.File != "" {
-		if err := f.addFile(c.Some, relative(beside, t.File), d.words()); err != nil {
-			return c, err
-		}
-	}
+	c.Comment, c.Shadow = t.Comment, t.Shadow
 	switch err := of.By.CheckLimit(c.Some); {
 	case err != nil:
 		return c, wrongIn("", err)
-	case c.Some.None():
-		return c, refuse("", "it names nothing, such as a mailbox or a network")
 	case of.KeepForFirstSends > 0:
 		return c, refuse("rule", "this rule keeps sends for first emails and has no other limits")
 	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, unicode.IsControl):

@@ -95,7 +95,7 @@ type Defaults struct {
 	// Sender is the mailbox of the operator's own emails, in the spelling of keys.
 	Sender string
 
-	file string // that is read
+	path string // of the file that is read
 }
 
 // challenge is what a rule may do other than refuse.
@@ -190,7 +190,7 @@ func Read(path string, d Defaults) (File, error) {
 	case len(t.Actions) > maxActions:
 		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
 	}
-	d.file = filepath.Base(path)
+	d.path = path
 	f, err := Default(d)
 	if err != nil {
 		return File{}, err
@@ -203,15 +203,14 @@ func Read(path string, d Defaults) (File, error) {
 		}
 		f.Rules = replace(f.Rules, r, rt.Off)
 	}
-	beside := filepath.Dir(path)
 	for i, dt := range t.Deny {
-		denial, err := dt.read(d, beside, &f, seen)
+		denial, err := dt.read(d, &f, seen)
 		if err != nil {
 			return File{}, locate(file, "denial", dt.Name, fmt.Sprintf("$.deny[%d]", i), err)
 		}
 		f.Denials = append(f.Denials, denial)
 	}
-	if i, err := f.override(t.Overrides, d, beside); err != nil {
+	if i, err := f.override(t.Overrides, d); err != nil {
 		return File{}, locate(file, "override of", t.Overrides[i].Rule, fmt.Sprintf("$.overrides[%d]", i), err)
 	}
 	seen = map[string]bool{}
@@ -352,7 +351,7 @@ func (t ruleText) read(d Defaults) (r Rule, err error) {
 		return r, err
 	}
 	if !exempt.None() {
-		r.Cases = []rules.Case{{Some: exempt, File: d.file}}
+		r.Cases = []rules.Case{{Some: exempt, File: filepath.Base(d.path)}}
 	}
 	if t.Only == nil {
 		return r, nil

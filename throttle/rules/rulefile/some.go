@@ -50,7 +50,7 @@ func (t someText) read(w words, before string) (s rules.Some, err error) {
 func tidy(s rules.Some) {
 	for by, names := range s {
 		slices.SortStableFunc(names, func(a, b rules.Name) int { return cmp.Compare(a.Text, b.Text) })
-		s[by] = slices.CompactFunc(names, func(a, b rules.Name) bool { return a.Text == b.Text })
+		s[by] = slices.Clone(slices.CompactFunc(names, func(a, b rules.Name) bool { return a.Text == b.Text })) // without room for more
 	}
 }
 
