@@ -91,6 +91,8 @@ func (s *store) metrics() []prometheus.Collector {
 		func(s standby.State) float64 { return float64(s.Away) })
 	count("mailgate_store_degraded_admissions_total", "Admissions of this node without Redis: a send or an action counts once for each rule, a guess once.",
 		func(s standby.State) uint64 { return s.Admitted })
+	count("mailgate_prober_late_total", "Times this process was late by more than a quarter of redis-timeout. For a second after that, a silent Redis is not considered away.",
+		func(s standby.State) uint64 { return s.Late })
 	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
 		func(s standby.State) uint64 { return s.Unrecorded })
 	return all

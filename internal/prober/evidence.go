@@ -32,7 +32,7 @@ const (
 type evidence struct {
 	state  State
 	failed int       // calls in a row that were not answered
-	silent int       // probes in a row that were silent
+	silent int       // probes in a row that were silent and on time
 	since  time.Time // when the first of them began
 }
 
@@ -47,16 +47,15 @@ func (e *evidence) suspect(calls int) {
 // heard notes that the master has answered a call. Only a probe ends an outage.
 func (e *evidence) heard() { e.failed, e.silent = 0, 0 }
 
-// probed notes a probe. A process that was stopped or too busy takes a server for silent in the one probe of that
-// time, however long. So a master is away only after several silent probes.
-func (e *evidence) probed(o outcome, began, ended time.Time) {
+// probed notes a probe. Late says that this process did not run on time meanwhile.
+func (e *evidence) probed(o outcome, began, ended time.Time, late bool) {
 	switch {
 	case o == answered:
 		*e = evidence{}
 	case e.state == Away:
 	case o == refused:
 		e.state = Away
-	case o == inconclusive:
+	case o == inconclusive || late:
 		e.failed, e.silent = 0, 0
 	default:
 		if e.silent == 0 {

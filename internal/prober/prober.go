@@ -2,9 +2,9 @@
 //
 // After a failed call a master is probed, on a connection and a goroutine of its own, until it
 // takes a write again. A refusal proves at once that it is away. Silence proves it only when
-// several probes in a row got no reply, and no other reply came from the master meanwhile. Calls to
-// a master that is away fail at once, with redisx.ErrAway, and so do those after three that failed in
-// a row, until the next probe is answered.
+// several probes in a row got no reply, no other reply came from the master meanwhile, and this
+// process ran on time. Calls to a master that is away fail at once, with redisx.ErrAway, and so do
+// those after three that failed in a row, until the next probe is answered.
 package prober
 
 import (
@@ -28,9 +28,10 @@ const (
 
 // Prober knows the masters of a client. All methods are safe for concurrent use.
 type Prober struct {
-	client  redis.UniversalClient
-	prefix  string // of the keys that probes write
-	timeout time.Duration
+	client   redis.UniversalClient
+	prefix   string // of the keys that probes write
+	timeout  time.Duration
+	lateness *lateness
 
 	work   context.Context // ends with Close
 	stop   context.CancelFunc
@@ -44,7 +45,11 @@ type Prober struct {
 // waits for its reply for timeout, and for 250 ms if that is shorter. Its keys begin with the prefix.
 func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Prober {
 	p := &Prober{client: client, prefix: prefix, timeout: max(timeout, minTimeout), masters: map[string]*Master{}}
+	// A probe waits for about four timers and wake-ups in a row. While each is late by less than a quarter of the
+	// timeout, a silent probe is not the fault of this process.
+	p.lateness = newLateness(time.Now(), p.timeout/4)
 	p.work, p.stop = context.WithCancel(context.Background())
+	p.probes.Go(func() { p.lateness.run(p.work) })
 	client.AddHook(hook{p.at("")})
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook{p.at(node.Options().Addr)}) })
@@ -57,6 +62,9 @@ func (p *Prober) Close() {
 	p.stop()
 	p.probes.Wait()
 }
+
+// Late returns how often this process was so late that silence proved nothing.
+func (p *Prober) Late() uint64 { return p.lateness.count() }
 
 // MasterOf returns the master of a key's records, which have {key} as their hash tag.
 func (p *Prober) MasterOf(key string) *Master { return p.at(p.addressOf("{" + key + "}")) }
@@ -190,13 +198,14 @@ func (m *Master) try(ctx context.Context, client redis.UniversalClient) (err err
 }
 
 func (m *Master) note(err error, began, ended time.Time) (pause time.Duration) {
+	late := m.prober.lateness.lateSince(ended.Add(-max(lateFor, ended.Sub(began))), ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := outcomeOf(err)
 	if _, panicked := errors.AsType[recovered.Error](err); o == refused || panicked {
 		m.cause = err
 	}
-	m.evidence.probed(o, began, ended)
+	m.evidence.probed(o, began, ended, late)
 	close(m.probed)
 	m.probed = make(chan struct{})
 	switch m.evidence.state {

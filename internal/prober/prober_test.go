@@ -24,15 +24,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// step is a probe and its length.
+// step is a probe, its length, and whether the process was late meanwhile.
 type step struct {
 	outcome outcome
 	takes   time.Duration
+	late    bool
 	heard   bool // a call was answered before it
 }
 
 func TestEvidence_Probes_Decides(t *testing.T) {
-	quiet, stopped := step{outcome: silent, takes: 250 * ms}, step{outcome: silent, takes: 10_000 * ms}
+	quiet, lateQuiet := step{outcome: silent, takes: 250 * ms}, step{outcome: silent, takes: 250 * ms, late: true}
 	for name, tt := range map[string]struct {
 		steps []step
 		want  State
@@ -40,14 +41,19 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 		"no probe":                         {nil, Suspected},
 		"answered":                         {[]step{{outcome: answered}}, Here},
 		"refused":                          {[]step{{outcome: refused}}, Away},
+		"refused while late":               {[]step{{outcome: refused, late: true}}, Away},
 		"silent once":                      {[]step{quiet}, Suspected},
 		"silent twice":                     {[]step{quiet, quiet}, Suspected},
 		"silent three times":               {[]step{quiet, quiet, quiet}, Away},
-		"the process was stopped":          {[]step{stopped, quiet}, Suspected},
+		"silent three times, last late":    {[]step{quiet, quiet, lateQuiet}, Suspected},
+		"silent after lateness":            {[]step{quiet, lateQuiet, quiet, quiet}, Suspected},
+		"silent long enough after":         {[]step{lateQuiet, quiet, quiet, quiet}, Away},
+		"always late":                      {[]step{lateQuiet, lateQuiet, lateQuiet, lateQuiet, lateQuiet}, Suspected},
 		"a call was answered":              {[]step{quiet, quiet, {outcome: silent, takes: 250 * ms, heard: true}}, Suspected},
 		"quick failures, too short a time": {[]step{{outcome: silent, takes: 100 * ms}, {outcome: silent, takes: 100 * ms}, {outcome: silent, takes: 100 * ms}}, Suspected},
 		"no files to ask with":             {[]step{quiet, quiet, {outcome: inconclusive}, quiet}, Suspected},
 		"away, then silent":                {[]step{{outcome: refused}, quiet}, Away},
+		"away, then late":                  {[]step{{outcome: refused}, lateQuiet}, Away},
 		"away, then a call is answered":    {[]step{{outcome: refused}, {outcome: silent, heard: true}}, Away},
 		"away, then answered":              {[]step{{outcome: refused}, {outcome: answered}}, Here},
 	} {
@@ -59,7 +65,7 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 				if s.heard {
 					e.heard()
 				}
-				e.probed(s.outcome, now, now.Add(s.takes))
+				e.probed(s.outcome, now, now.Add(s.takes), s.late)
 				now = now.Add(s.takes)
 			}
 			if e.state != tt.want {
@@ -67,6 +73,29 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLateness_Ticks_Noted(t *testing.T) {
+	const bound = 50 * ms
+	now := time.Now()
+	began, l := now, newLateness(now, bound)
+	want := func(what string, since time.Time, late bool, times uint64) {
+		t.Helper()
+		if got := l.lateSince(since, now); got != late || l.count() != times {
+			t.Errorf("%s: late %v, %d times; want %v, %d", what, got, l.count(), late, times)
+		}
+	}
+	want("at first", began, false, 0)
+	now = now.Add(tick + bound)
+	l.ticked(now)
+	want("at the bound", began, false, 0)
+	now = now.Add(tick + 400*ms)
+	stopped := now
+	want("the tick is still missing", began, true, 0)
+	l.ticked(now)
+	now = now.Add(10 * ms)
+	want("after it", now.Add(-lateFor), true, 1)
+	want("since later", stopped.Add(1), false, 1)
 }
 
 // suspect has a master that is probed by this, with the time of synctest.

@@ -92,13 +92,14 @@ type State struct {
 	Journal    int    // operations to sync
 	Admitted   uint64 // admissions without Redis, since the start
 	Unrecorded uint64 // admissions by Redis that the node's own records lack, or took late
+	Late       uint64 // times this process was so late that silence proved nothing
 }
 
 // State returns the state of all masters together.
 func (s *Standby) State() State {
 	now := State{
 		Journal: s.journal.size(), Admitted: s.admitted.Load(),
-		Unrecorded: s.mirror.unrecorded.Load(),
+		Unrecorded: s.mirror.unrecorded.Load(), Late: s.o.Prober.Late(),
 	}
 	for _, m := range s.o.Prober.Masters() {
 		if m.State() == prober.Away {
