@@ -47,24 +47,6 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.U
 	return client, masters, nil
 }
 
-// countReplicas warns where a master has more replicas than must confirm a send, if that is new.
-func (s *store) countReplicas(ctx context.Context, before int) (spare int) {
-	if s.confirm == 0 {
-		return 0
-	}
-	replicas, err := redisx.MostReplicas(ctx, s.redis)
-	if err != nil {
-		return before
-	}
-	spare = max(0, replicas-s.confirm)
-	s.spare.Set(float64(spare))
-	if spare > before {
-		s.log.Warn("a Redis master has more replicas than must confirm a send: a failover can promote one that lacks sends; set MAILGATE_REDIS_CONFIRM to the number of replicas",
-			"replicas", replicas, "redis_confirm", s.confirm)
-	}
-	return spare
-}
-
 // metrics returns the metrics of the store, and with Redis those of decisions without it.
 func (s *store) metrics() []prometheus.Collector {
 	all := []prometheus.Collector{s.usable}
@@ -72,7 +54,7 @@ func (s *store) metrics() []prometheus.Collector {
 		all = append(all, diskMetrics(s.own)...)
 	}
 	if s.redis != nil {
-		all = append(all, s.spare, decisions("memory", s.memory.Refusals), decisions("store", s.memory.Asked))
+		all = append(all, decisions("memory", s.memory.Refusals), decisions("store", s.memory.Asked))
 	}
 	if s.standby == nil {
 		return all

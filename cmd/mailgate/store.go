@@ -37,12 +37,10 @@ type store struct {
 	memory  *cluster.Memory       // of refusals by Redis; nil on one machine
 	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
-	confirm int                   // replicas that must confirm a send
 	log     *slog.Logger
 
 	timeout  time.Duration // of a check
 	usable   prometheus.Gauge
-	spare    prometheus.Gauge   // replicas that need not confirm a send
 	failed   atomic.Bool        // the last check did
 	stop     context.CancelFunc // ends the checks
 	checking sync.WaitGroup
@@ -50,14 +48,10 @@ type store struct {
 
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
-	s = &store{prefix: c.RedisPrefix, confirm: c.RedisConfirm, log: log, timeout: storeTimeout(c), stop: func() {}}
+	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c), stop: func() {}}
 	s.usable = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
 		Help: "1 while the records can be used; checked every ten seconds.",
-	})
-	s.spare = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "mailgate_redis_unconfirming_replicas",
-		Help: "Replicas of a master beyond redis-confirm: a failover can promote one that lacks sends.",
 	})
 	var clock *standby.Clock
 	ownNow := now
@@ -154,11 +148,9 @@ const checkInterval = 10 * time.Second
 func (s *store) check(life context.Context) {
 	again := time.NewTicker(checkInterval)
 	defer again.Stop()
-	spare := 0
 	for life.Err() == nil {
 		ctx, cancel := context.WithTimeout(life, s.timeout)
 		_ = s.ready(ctx) // it is logged, and in the metrics
-		spare = s.countReplicas(ctx, spare)
 		cancel()
 		select {
 		case <-again.C:

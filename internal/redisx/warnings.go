@@ -36,8 +36,11 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 	if version := info["Server"]["redis_version"]; olderThan62(version) {
 		warn("Redis is version %s; 6.2 or later is needed", version)
 	}
-	if _, online := replicasOf(info); online < confirm {
+	switch all, online := replicasOf(info); {
+	case online < confirm:
 		warn("a Redis master has %d replicas and %d must confirm: until it has them, no email is sent", online, confirm)
+	case all > confirm && confirm > 0:
+		warn("a Redis master has %d replicas and %d must confirm: a failover can promote one that lacks sends; set MAILGATE_REDIS_CONFIRM to the number of replicas", all, confirm)
 	}
 	settings := map[string]string{}
 	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
@@ -58,23 +61,6 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 		warn("Redis stores nothing on disk and loses every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil
-}
-
-// MostReplicas returns the number of replicas of the master that has most.
-func MostReplicas(ctx context.Context, client redis.UniversalClient) (most int, err error) {
-	masters, err := Masters(ctx, client)
-	if err != nil {
-		return 0, fmt.Errorf("asking Redis for its replicas: %w", err)
-	}
-	for _, master := range masters {
-		info, err := master.InfoMap(ctx, "replication").Result()
-		if err != nil {
-			return 0, fmt.Errorf("asking Redis at %s for its replicas: %w", master.Options().Addr, err)
-		}
-		all, _ := replicasOf(info)
-		most = max(most, all)
-	}
-	return most, nil
 }
 
 // replicasOf returns how many replicas a master has, and how many of them are in sync.
