@@ -81,7 +81,7 @@ func TestWrongKeys_EachRoute_CountedByAddress(t *testing.T) {
 	got.is(t, 429, "quota-exceeded")
 	got.says(t, fields{"rule": "wrong-keys"})
 	for _, route := range []string{
-		"POST /actions/reply/peek", "POST /actions/reply/release", "GET /admin/figures", "GET /admin/requests/refused", "GET /admin/suppressions",
+		"POST /actions/reply/peek", "POST /actions/reply/release", "GET /admin/figures", "GET /admin/requests/refused", "GET /admin/requests/names", "GET /admin/suppressions",
 		"DELETE /admin/suppressions/tried@example.com", "PUT /admin/suppressions/tried@example.com",
 	} {
 		method, path, _ := strings.Cut(route, " ")

@@ -155,4 +155,5 @@ func TestRequests_Names_AreWhatExists(t *testing.T) {
 	if got := r.do("GET", "/admin/requests/names?audited=true", opsKey, ""); fmt.Sprint(got.body["outcomes"]) != "[map[count:1 name:mailbox reset]]" {
 		t.Error(got.body)
 	}
+	r.do("GET", "/admin/requests/names?audited=perhaps", opsKey, "").is(t, 422, "invalid")
 }
