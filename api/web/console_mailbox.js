@@ -6,7 +6,7 @@ import { announce, ask, errorText } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
 import { place, placed } from "./console_place.js";
 import { findRequests } from "./console_requests.js";
-import { tableRow } from "./console_table.js";
+import { hideTimeline, showTimeline } from "./console_timeline.js";
 import { clock, count, moment, spoken } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
 
@@ -79,9 +79,10 @@ export function hideMailbox() {
 function hideFound() {
   shown = undefined;
   redraw = () => {};
-  for (const id of ["found-title", "found-pill", "found-why", "found-cases", "found-guesses", "lanes", "sends-title", "sends", "confirm-text"]) {
+  for (const id of ["found-title", "found-pill", "found-why", "found-cases", "found-guesses", "lanes", "sends-title", "confirm-text"]) {
     at(id).replaceChildren();
   }
+  hideTimeline();
   at("found").hidden = true;
   at("reason").value = "";
 }
@@ -156,7 +157,7 @@ function show(body) {
   writeAddress(at("found-title"), body.email);
   at("found-cases").textContent = body.cases.filter((one) => !denies(one)).map(caseText).join("\n");
   at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
-  at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
+  showTimeline(body);
   free(at("ask-reset"));
   draw();
 }
@@ -242,11 +243,6 @@ const open = (limit) => Math.max(1, limit.remaining);
 
 function spokenState(body) {
   return `${body.email}: ${whyNone(body) || (body.wait_ms > 0 ? `${limitReached(body)} Next email in ${spoken(body.wait_ms)}.` : noLimit)}`;
-}
-
-function row(send, now) {
-  const ago = clock(Math.max(0, now - Date.parse(send.at)));
-  return tableRow([moment(Date.parse(send.at)), ago, send.id], ["", "", "code-text"]);
 }
 
 // reset does not disturb another mailbox that was looked up meanwhile, and says nothing to

@@ -145,6 +145,7 @@ async function connect(mine, what) {
       live = ofAll ? "live, all nodes" : "live, this node";
     }
     heard = Date.now();
+    dispatchEvent(new CustomEvent("mailgate-requests", { detail: requests }));
     pill("good", live);
     at("requests").prepend(...requests.map(row).reverse());
     while (at("requests").children.length > most) {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api/apitest"
 	"github.com/mailgate/mailgate/internal/must"
@@ -83,4 +84,45 @@ func TestConsole_Suppressions_AddedPagedRemoved(t *testing.T) {
 	v.is(state, "no email, 1 of 1 used, 1 of 5 used, 1 of 10 used")
 	v.click("#sign-out")
 	v.is(`document.getElementById("suppressions").textContent + document.getElementById("suppress-done").textContent`, "")
+}
+
+// timeline is what happened to a mailbox, the newest first.
+const timeline = `[...document.querySelectorAll("#timeline li")].map((one) => one.querySelector(".pill").textContent).join()`
+
+// All that happened to a mailbox is one list beside its tiers: what was asked for it, what operators did, and what is on
+// record from before. It goes on as it happens.
+func TestConsole_Timeline_HasAllOfAMailbox(t *testing.T) {
+	t.Parallel()
+	s, v := newServer(t, nil), newVisitor(t)
+	s.sent("alice@example.com", 3*time.Hour)
+	s.sendCode("alice@example.com")
+	s.sendCode("alice@example.com")
+	s.post("/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, s.wrongCode("alice@example.com")))
+	v.signsIn(s)
+	v.enters("suppress-email", "alice@example.com")
+	v.reads("suppress-done", "gets no email")
+	s.sendCode("alice@example.com")
+	s.sendCode("bob@example.com")
+	v.looksUp("alice@example.com")
+	v.isTrue(timeline + ` === "suppressed,recipient suppressed,incorrect,quota-exceeded,sent,sent"`)
+	v.reads("timeline", "mailbox: minute · wait ")
+	v.is(`/^\d\d:\d\d:\d\d$/.test(document.querySelector("#timeline time").textContent) + document.querySelector("#timeline time").dateTime.slice(-1)`, "trueZ")
+	v.looksRight("console-timeline", ".lanes .band")
+	v.size(1280, 800)
+	v.is(`document.querySelector("#timeline").getBoundingClientRect().left > document.querySelector("#lanes").getBoundingClientRect().right`, "true")
+	s.post("/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, s.wrongCode("alice@example.com"))) // shows by itself
+	v.isTrue(timeline + ` === "incorrect,suppressed,recipient suppressed,incorrect,quota-exceeded,sent,sent"`)
+	v.enters("reason", "ticket 4712")
+	v.click("#reset-now")
+	v.reads("timeline", "ticket 4712")
+	v.isTrue(timeline + ` === "mailbox reset,incorrect,suppressed,recipient suppressed,incorrect,quota-exceeded,sent"`)
+
+	bounced := must.Get(address.Parse("carol@example.com", s.Options.Identity))(t)
+	must.OK(t, s.Options.Suppressions.Add(t.Context(), bounced, suppression.HardBounce, "postmark"))
+	v.looksUp("carol@example.com")
+	v.reads("timeline", "hard-bounce · postmark")
+	v.is(timeline, "recipient suppressed")
+	v.looksUp("dave@example.com")
+	v.reads("timeline-note", "Nothing is on record.")
+	v.is(timeline, "")
 }
