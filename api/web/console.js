@@ -62,8 +62,8 @@ async function signIn(text) {
   const answer = await ask("/admin/figures");
   if (answer.status === 200) {
     at("sign-in-note").textContent = "";
+    enter(); // which changes the page's address: a password manager looks then at what was typed
     at("key").value = "";
-    enter();
     announce("Signed in.");
     at("email").focus();
     return;
