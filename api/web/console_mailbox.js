@@ -168,20 +168,20 @@ function whyNone({ cases, suppressions }) {
     const began = since ? ` since ${moment(Date.parse(since))}` : "";
     return `${reason}${began}, until ${until ? moment(Date.parse(until)) : "it is removed"}.${source ? ` Source: ${source}.` : ""}`;
   });
-  reasons.unshift(...cases.filter(denies).map((one) => `denied by the rule ${one.rule}${place(one)}.`));
+  reasons.unshift(...cases.filter(denies).map((one) => `denied by the rule ${one.rule}${written(one)}.`));
   return reasons.map((reason) => `Gets no email: ${reason}`).join(" ");
 }
 
 const denies = ({ does, shadow }) => does === "deny" && !shadow;
 
-// place is the comment of a case, and where it is written.
-function place({ comment, file, line }) {
+// written is the comment of a case, and where it is written.
+function written({ comment, file, line }) {
   const texts = [comment, file && (line ? `${file}:${line}` : file)].filter(Boolean);
   return texts.length > 0 ? ` (${texts.join(", ")})` : "";
 }
 
 // caseText says which entry of the rules file excepts the mailbox from a rule.
-const caseText = (one) => `${one.rule}: ${one.shadow ? "shadow " : ""}${one.does}${place(one)}`;
+const caseText = (one) => `${one.rule}: ${one.shadow ? "shadow " : ""}${one.does}${written(one)}`;
 
 // draw shows the mailbox as time passes.
 function draw() {
