@@ -79,7 +79,7 @@ func FuzzLoopbackHost(f *testing.F) {
 		if !strings.EqualFold(read.Hostname(), "localhost") && (err != nil || !at.IsLoopback()) {
 			t.Fatalf("%q is another machine's: %s", host, read.Hostname())
 		}
-		if isOriginOf(origin, host) {
+		if network.IsOriginOf(origin, host) {
 			if from, err := url.Parse(origin); err != nil || !strings.EqualFold(from.Host, host) || from.Path != "" {
 				t.Fatalf("%q is taken for a page of %q", origin, host)
 			}

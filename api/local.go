@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/valyala/fasthttp"
@@ -22,7 +21,7 @@ func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 	}
 	host := string(header.Host())
 	for _, origin := range header.PeekAll("Origin") {
-		if !isOriginOf(string(origin), host) {
+		if !network.IsOriginOf(string(origin), host) {
 			return &problem{kind: forbidden}
 		}
 	}
@@ -43,10 +42,4 @@ func (s *Server) checkHost(header *fasthttp.RequestHeader) error {
 		return &problem{kind: forbidden, detail: "This server accepts requests from its own machine only: the Host must be localhost, 127.0.0.1 or [::1]."}
 	}
 	return nil
-}
-
-// isOriginOf reports whether an Origin is that of pages of this host.
-func isOriginOf(origin, host string) bool {
-	scheme, at, ok := strings.Cut(origin, "://")
-	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(at, host)
 }

@@ -87,9 +87,12 @@ func (w *watched) Write(text []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (w *watched) Flush() {
+func (w *watched) Flush() { _ = w.FlushError() } // some writers cannot
+
+// FlushError is for http.ResponseController.
+func (w *watched) FlushError() error {
 	w.end(http.StatusOK)
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // some writers cannot
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.

@@ -9,6 +9,12 @@ import (
 // ForwardingHeaders are the fields by which a proxy shows that it has passed a request on.
 var ForwardingHeaders = []string{"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
+// IsOriginOf reports whether an Origin is that of pages of this host.
+func IsOriginOf(origin, host string) bool {
+	scheme, at, ok := strings.Cut(origin, "://")
+	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(at, host)
+}
+
 // IsLoopbackHost reports whether a Host header names this machine by a name that cannot resolve to
 // another one.
 func IsLoopbackHost(host string) bool {

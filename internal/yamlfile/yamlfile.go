@@ -168,7 +168,7 @@ func (f *File) explain(err error, into reflect.Type) error {
 		e.Problem = "unknown key"
 		if t := wrong.Token; t != nil && PlainWord(t.Value) {
 			e.Problem = "unknown key " + t.Value
-			if meant := similar(t.Value, keys(into)); meant != "" {
+			if meant := similar(t.Value, keys(into)); meant != "" && meant != t.Value { // else it is a key of another place
 				e.Problem += "; did you mean " + meant + "?"
 			}
 		}

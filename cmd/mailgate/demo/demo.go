@@ -156,7 +156,9 @@ func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !reads && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
+		foreign := slices.ContainsFunc(r.Header["Origin"], func(origin string) bool { return !network.IsOriginOf(origin, r.Host) }) ||
+			slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "same-origin" && site != "none" })
+		if !reads && (!isJSON || foreign) {
 			fail(w, http.StatusForbidden, "forbidden", "Request from another site", "mailgate dev takes requests from its own pages only.")
 			return
 		}

@@ -59,8 +59,8 @@ func (t overrideText) read(d Defaults, f *File, of Rule) (c rules.Case, err erro
 		return c, wrongIn("", err)
 	case of.KeepForFirstSends > 0:
 		return c, refuse("rule", "this rule keeps sends for first emails and has no other limits")
-	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, unicode.IsControl):
-		return c, refuse("comment", "it is one line of up to %d bytes", maxComment)
+	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		return c, refuse("comment", "it is one line of visible characters, of up to %d bytes", maxComment)
 	}
 	if c.Limit, err = t.algorithm(d, of); err != nil {
 		return c, err

@@ -274,7 +274,8 @@ var mistakes = []struct{ name, text, want string }{
 	{"0 beside another", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: 'q=0/1s,r=1/2s'}]", ":1: override of mailbox: limit: 0 admits nothing"},
 	{"two for the exempt", "rules: [{name: mailbox, exempt: {domains: [b.example]}}]\noverrides: [{rule: mailbox, domains: [b.example], limit: q=1/24h}]", ":2: override of mailbox: another override of the rule, or its exempt, is for the same"},
 	{"two for one", "overrides:\n- {rule: mailbox, mailboxes: [hidden@b.example], limit: q=1/24h}\n- {rule: mailbox, mailboxes: [Hidden+x@b.example], limit: q=1/24h}", ":3: override of mailbox: another override of the rule, or its exempt, is for the same"},
-	{"a long comment", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/24h, comment: \"a\\nb\"}]", ":1: override of mailbox: comment: it is one line"},
+	{"a long comment", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/24h, comment: \"a\\nb\"}]", ":1: override of mailbox: comment: it is one line of visible characters"},
+	{"a comment that turns around", "overrides: [{rule: mailbox, mailboxes: [a@b.example], limit: q=1/24h, comment: \"a\\u202Eb\"}]", ":1: override of mailbox: comment: it is one line of visible characters"},
 	{"beside kept sends", "rules: [{name: a, by: domain, algorithm: fixed-window, limit: q=9/1s, keep_for_first_sends: 2}]\noverrides: [{rule: a, domains: [b.example], limit: q=3/1s}]", ":2: override of a: rule: this rule keeps sends"},
 
 	{"a misspelt key", "overides: [{rule: mailbox}]", ":1: unknown key overides; did you mean overrides?"},
