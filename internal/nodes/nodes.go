@@ -294,7 +294,11 @@ func (s *Shared) Log(ctx context.Context) (*Log, error) {
 	if s.log == nil {
 		s.log, s.last = new(Log), map[string]string{}
 	}
-	log := &Log{slices.Clone(s.log.entries), s.log.next}
+	number := len(s.log.entries)
+	for _, stream := range streams {
+		number += len(stream.Val())
+	}
+	log := &Log{append(make([]entry, 0, number), s.log.entries...), s.log.next}
 	for i, one := range all {
 		for _, message := range streams[i].Val() {
 			s.last[one.Node] = message.ID
@@ -302,8 +306,8 @@ func (s *Shared) Log(ctx context.Context) (*Log, error) {
 			if !strings.HasPrefix(text, "{") { // it is no entry
 				continue
 			}
-			at := fmt.Sprintf("%s.%s.%s", recent.Text([]byte(text), "at"), message.ID, one.Node)
-			log.entries = append(log.entries, entry{log.next, at, recent.Joined(at, one.Node, text)})
+			at, joined := recent.Joined(message.ID, one.Node, text)
+			log.entries = append(log.entries, entry{log.next, at, joined})
 			log.next++
 		}
 	}

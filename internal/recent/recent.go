@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,12 +53,16 @@ func (l *Log) Add(at int64, members []byte) {
 	l.store(l.line)
 }
 
-// Joined returns an entry of a node, without its position there, at one among those of all nodes.
-func Joined(position, node, entry string) []byte {
+// Joined returns an entry of a node, without its position there, as one among those of all nodes, and its position among
+// them: by its time, and then by its id at the node.
+func Joined(id, node, entry string) (position string, joined []byte) {
+	_, rest, _ := strings.Cut(entry, `"at":"`)
+	at, _, _ := strings.Cut(rest, `"`)
+	position = at + "." + id + "." + node
 	o := make(wire.Object, 0, len(entry)+128)
 	o.String("position", position)
 	o.String("node", node)
-	return append(append(o, ','), entry[1:]...)
+	return position, append(append(o, ','), entry[1:]...)
 }
 
 // Position returns where an entry is in its log. Those of later entries are greater, as texts.
@@ -202,11 +207,22 @@ func (f Filter) Finds() func(entry []byte) bool {
 		}
 	}
 	return func(entry []byte) bool {
-		if slices.ContainsFunc(members, func(m []byte) bool { return !bytes.Contains(entry, m) }) {
+		if slices.ContainsFunc(members, func(m []byte) bool { return !contains(entry, m) }) {
 			return false
 		}
 		at := string(Text(entry, "at"))
 		return at >= f.Since && (f.Until == "" || at < f.Until) && (f.Before == "" || Position(entry) < f.Before)
+	}
+}
+
+// contains looks for a member without the quote before it, of which an entry has so many that the search would stop at each.
+func contains(entry, member []byte) bool {
+	for {
+		i := bytes.Index(entry, member[1:])
+		if i <= 0 || entry[i-1] == member[0] {
+			return i > 0
+		}
+		entry = entry[i+1:]
 	}
 }
 

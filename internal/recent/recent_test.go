@@ -76,7 +76,7 @@ func TestLog_Flood_IsBounded(t *testing.T) {
 func TestNewest_Filter_FindsByMembers(t *testing.T) {
 	var l Log
 	for i, outcome := range []string{"sent", "refused", `x","outcome":"refused`, "refused"} {
-		l.Add(noon+int64(i)*1000, members("outcome", outcome, "key", `a"b`))
+		l.Add(noon+int64(i)*1000, members("outcome", outcome, "old_key", []string{"z", `a"b`}[i/2], "key", `a"b`))
 	}
 	for want, f := range map[string]Filter{
 		"[3 2 1 0]": {Members: map[string]string{"rule": ""}},
@@ -93,6 +93,9 @@ func TestNewest_Filter_FindsByMembers(t *testing.T) {
 		if got := fmt.Sprint(numbers); got != want {
 			t.Errorf("%+v finds %s, want %s", f, got, want)
 		}
+	}
+	if got := Newest(l.All(0, l.Next(), Filter{Members: map[string]string{"key": "z"}}), 1); len(got) > 0 {
+		t.Errorf("a name that only ends like it finds %s", got)
 	}
 	if got := Newest(l.All(1, 3, Filter{}), 1); len(got) != 1 || Position(got[0]) != "000000000002" {
 		t.Errorf("of two the newest is %s", got)
