@@ -66,7 +66,7 @@ func (db *database) merge() error {
 // merged merges the rest after a copy. The next write begins the log anew.
 func (db *database) merged(err error) error {
 	db.merger.busy = false
-	return databaseError(errors.Join(err, db.lookAway(), checkpoint(db.conn)), db.path)
+	return databaseError(errors.Join(err, db.endReads(), checkpoint(db.conn)), db.path)
 }
 
 // logged returns how many pages the log has.

@@ -39,7 +39,7 @@ type database struct {
 
 	merger merger
 
-	look, begin, commit, rollback, put, remove, expire, one, many, every, size *sqlite.Stmt
+	beginReads, begin, commit, rollback, put, remove, expire, one, many, every, size *sqlite.Stmt
 }
 
 // openDatabase opens a database that was verified. So that the log does not fill a small disk, it is
@@ -77,17 +77,17 @@ func (db *database) open(sync bool, format int, free int64) (err error) {
 		return err
 	}
 	for statement, text := range map[**sqlite.Stmt]string{
-		&db.size:     "PRAGMA wal_checkpoint(NOOP)",
-		&db.look:     "BEGIN",
-		&db.begin:    "BEGIN IMMEDIATE",
-		&db.commit:   "COMMIT",
-		&db.rollback: "ROLLBACK",
-		&db.put:      "INSERT OR REPLACE INTO records (" + columns + ") VALUES (?, ?, ?, ?, ?)",
-		&db.remove:   "DELETE FROM records WHERE key = ?",
-		&db.expire:   "DELETE FROM records WHERE key > ? AND key <= ? AND expires <= ?",
-		&db.one:      "SELECT " + columns + " FROM records WHERE key = ?",
-		&db.many:     fmt.Sprintf("SELECT %s FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", columns, page),
-		&db.every:    fmt.Sprintf("SELECT %s FROM records WHERE key > ? ORDER BY key LIMIT %d", columns, page),
+		&db.size:       "PRAGMA wal_checkpoint(NOOP)",
+		&db.beginReads: "BEGIN",
+		&db.begin:      "BEGIN IMMEDIATE",
+		&db.commit:     "COMMIT",
+		&db.rollback:   "ROLLBACK",
+		&db.put:        "INSERT OR REPLACE INTO records (" + columns + ") VALUES (?, ?, ?, ?, ?)",
+		&db.remove:     "DELETE FROM records WHERE key = ?",
+		&db.expire:     "DELETE FROM records WHERE key > ? AND key <= ? AND expires <= ?",
+		&db.one:        "SELECT " + columns + " FROM records WHERE key = ?",
+		&db.many:       fmt.Sprintf("SELECT %s FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", columns, page),
+		&db.every:      fmt.Sprintf("SELECT %s FROM records WHERE key > ? ORDER BY key LIMIT %d", columns, page),
 	} {
 		if *statement, err = db.conn.Prepare(text); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (db *database) close() error {
 func (db *database) write(all []*write) error { return databaseError(db.transaction(all), db.path) }
 
 func (db *database) transaction(all []*write) (err error) {
-	if err = db.lookAway(); err != nil {
+	if err = db.endReads(); err != nil {
 		return err
 	}
 	if len(all) == 1 {
@@ -177,7 +177,7 @@ func run(statement *sqlite.Stmt) error {
 // sweep reads the page of records after a key, and removes those that expired before a moment, unless a record of the
 // page is damaged. It returns the last key of the page, which is empty after the last page.
 func (db *database) sweep(after string, before int64) (last string, err error) {
-	if err := db.lookAway(); err != nil {
+	if err := db.endReads(); err != nil {
 		return after, databaseError(err, db.path)
 	}
 	db.every.BindText(1, after)
@@ -226,9 +226,9 @@ func (db *database) next(query *sqlite.Stmt, r *row) (more bool, err error) {
 	return true, nil
 }
 
-// lookAway ends the transaction of reads, of which there is one from a get to the next write or sweep: to begin and end
-// one costs more than to read a record.
-func (db *database) lookAway() error {
+// endReads ends the transaction of the reads since the last write or sweep. They share one, as to begin and end a
+// transaction costs more than to read a record.
+func (db *database) endReads() error {
 	if db.conn.AutocommitEnabled() {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (db *database) lookAway() error {
 // was the one of this key.
 func (db *database) get(key string) (record, error) {
 	if db.conn.AutocommitEnabled() {
-		if err := run(db.look); err != nil {
+		if err := run(db.beginReads); err != nil {
 			return record{}, databaseError(err, db.path)
 		}
 	}
