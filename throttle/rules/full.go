@@ -39,19 +39,3 @@ func (f *full) note(round []question) {
 		}
 	}
 }
-
-// looksFirst reports whether a round is asked before it is charged: a rule may refuse, or decides by the look, or
-// could not be refunded.
-func (s *Set) looksFirst(round []question) bool {
-	for i := range round {
-		q := &round[i]
-		r := q.rule
-		if r.Resends != nil {
-			return true
-		}
-		if len(round) > 1 && (q.shadow() || r == s.token || r.Budget != nil && r.Budget.Percent > 0 || r.Limiter.Algorithm.Queues() || s.full.has(q)) {
-			return true
-		}
-	}
-	return false
-}

@@ -78,6 +78,22 @@ func (s *Set) stage(r *Rule) int {
 	return stageCounters
 }
 
+// looksFirst reports whether a round is asked before it is charged: a rule may refuse, or decides by the look, or
+// could not be refunded.
+func (s *Set) looksFirst(round []question) bool {
+	for i := range round {
+		q := &round[i]
+		r := q.rule
+		if r.Resends != nil {
+			return true
+		}
+		if len(round) > 1 && (q.shadow() || r == s.token || r.Budget != nil && r.Budget.Percent > 0 || r.Limiter.Algorithm.Queues() || s.full.has(q)) {
+			return true
+		}
+	}
+	return false
+}
+
 // look decides without charging. If the homes remember that rules refuse, the others are not asked.
 func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
 	var err error
@@ -167,7 +183,7 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 			q.verdict.Degraded = q.reply.Degraded
 		case q.err == nil && q.verdict.Tiers == nil: // not asked so far
 			q.peek(ctx)
-		case q.verdict.Allowed:
+		case q.verdict.Allowed: // looked at, before another send may have used it up
 			if v, err := q.limiter.Peek(ctx, q.key); err == nil {
 				q.verdict = v
 			}

@@ -30,7 +30,7 @@ func (t denyText) read(d Defaults, f *File, seen map[string]bool) (denial rules.
 	return denial, err
 }
 
-// guarded are words that refuse what would deny everybody or, unless that is forced, the operator.
+// guarded are words that refuse what would deny all visitors or, unless that is forced, the operator.
 func (d Defaults) guarded(force bool) words {
 	w := d.words()
 	guard := func(read func(string) (string, error)) func(string) (string, error) {

@@ -84,7 +84,7 @@ func (d Defaults) domain(text string) (string, error) {
 	return domain, nil
 }
 
-var errSuffix = errors.New("this is a whole public suffix, below which anybody registers domains")
+var errSuffix = errors.New("this is a whole public suffix, below which others register domains")
 
 // callerName returns the name of an API key.
 func callerName(text string) (string, error) {
