@@ -109,8 +109,8 @@ func (s *store) limiter(name string, a throttle.Algorithm) (*throttle.Limiter, e
 	return s.memory.Limiter(shared), nil
 }
 
-// records keeps values that change by one step at a time. Merge joins what this node wrote
-// alone with what Redis has; without one they cannot be used while Redis is away. With mirror, the node's own records have what Redis decided, too.
+// records keeps values that change by one step at a time. Merge joins what this node wrote alone with what Redis has;
+// without one they cannot be used while Redis is away. With mirror, the node's own records also have what Redis decided.
 func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Store {
 	if s.redis == nil {
 		return keyed.Local(s.own.Table(name))

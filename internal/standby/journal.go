@@ -79,7 +79,7 @@ func (j *journal) load(ctx context.Context) (damaged error) {
 			return false
 		}
 		o.a.ID = throttle.ID([]byte(rest[:8]))
-		j.keep(recordKey{part, rest[8:]}, o)
+		j.insert(recordKey{part, rest[8:]}, o)
 		return true
 	})
 	for _, all := range j.records {
@@ -135,12 +135,12 @@ func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
 	stored := o.encode()
 	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return stored, o.until })
 	if err == nil {
-		j.keep(k, o)
+		j.insert(k, o)
 	}
 	return err
 }
 
-func (j *journal) keep(k recordKey, o operation) {
+func (j *journal) insert(k recordKey, o operation) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	all := j.records[k]

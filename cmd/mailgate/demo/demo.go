@@ -121,7 +121,7 @@ func withKey(o Options) http.Handler {
 	})
 }
 
-// visitor is the address of the page's visitor, one of those for documentation: that of this machine is not a visitor's.
+// visitor is the address of the page's visitor. It is one for documentation, as mailgate warns about loopback addresses.
 const visitor = "203.0.113.7"
 
 // asVisitor adds the visitor's address to a request, as a back end does. The page has no say in it.
