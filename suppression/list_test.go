@@ -219,7 +219,7 @@ func TestRedis_TwoNodes_KnowWithinASecond(t *testing.T) {
 // Of a list that a node kept alone Redis gets the entries that it lacks. A copy of an older shared list revives nothing.
 func TestRedis_KeptAlone_BroughtOnce(t *testing.T) {
 	t.Parallel()
-	redis, dir := redistest.Alone(t, "appendonly yes", "appendfsync always"), t.TempDir()
+	redis, dir := redistest.Durable(t), t.TempDir()
 	other := open(t, t.TempDir(), redis)
 	n := open(t, dir, redis)
 	for _, email := range []string{"stale@example.com", "again@example.com"} {
@@ -283,7 +283,7 @@ func TestRedis_KeptAlone_BroughtOnce(t *testing.T) {
 // In an outage a node decides by its copy, also one that starts in it, and changes nothing.
 func TestRedis_Away_DecidesByTheCopy(t *testing.T) {
 	t.Parallel()
-	redis, dir := redistest.Alone(t, "appendonly yes", "appendfsync always"), t.TempDir()
+	redis, dir := redistest.Durable(t), t.TempDir()
 	one, other := open(t, t.TempDir(), redis), open(t, dir, redis)
 	one.add("alice@example.com", suppression.Manual)
 	one.add("lifted@example.com", suppression.Manual)

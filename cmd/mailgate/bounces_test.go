@@ -60,7 +60,7 @@ func TestBounce_MailgunTokenSeenByAnotherNode_NothingSuppressed(t *testing.T) {
 // is to repeat it; and after a change of the secret the emails that were sent before still count.
 func TestBounce_TwoNodesOutageAndNewSecret_AppliedOnce(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_BREVO="+brevoToken)
 	one, other := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_HOOK_BREVO="+brevoToken)), startServer(t, environ)
 	app, operator := newClient(t, one.URL, apiKey), newClient(t, one.URL, adminKey)

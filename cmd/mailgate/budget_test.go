@@ -137,7 +137,7 @@ rules:
 // In an outage a node returns what it charged alone, for a code that it made alone; Redis then has it so.
 func TestBudget_Outage_ReturnedAlone(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	rules := strings.Replace(unverifiedRules, ", ratio: 0.5", "", 1)
 	s, other := startSite(t, rules, besideRedis(t, redis, relay.URL())), startSite(t, rules, besideRedis(t, redis, relay.URL()))
 	s.app.must(t, "POST", "/send-code", sendFrom(visitor, "before@example.com", ""), 200)

@@ -46,7 +46,7 @@ type line struct {
 func TestDashboard_EachPanel_ShowsANodeInTraffic(t *testing.T) {
 	need.Long(t)
 	t.Parallel()
-	redis, receiver := redistest.Alone(t, "appendonly yes"), startBackEnd(t)
+	redis, receiver := redistest.Durable(t), startBackEnd(t)
 	faulty := fault.Run(t, fault.Script{})
 	s := startSite(t, "rules:\n  - {name: by-domain, by: domain, limit: minute=90/60s}\n  - {name: trial, by: api_key, limit: minute=200/60s, shadow: true}\n",
 		besideRedis(t, redis, faulty.URL(), "MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_SUBMISSION_LISTEN=127.0.0.1:0", "MAILGATE_HOOK_BREVO="+brevoToken,

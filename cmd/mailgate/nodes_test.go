@@ -31,7 +31,7 @@ type figuresOf struct {
 // Whichever node operators ask, they see what all did, also one that was killed; and while Redis is away what this one did.
 func TestNodes_OneKilled_AllAreShown(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	var nodes []*process
 	var addresses, names []string
 	host := must.Get(os.Hostname())(t)

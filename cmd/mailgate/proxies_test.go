@@ -116,7 +116,7 @@ func TestProxies_RollingRestart_NoRequestIsLost(t *testing.T) {
 	}
 	for name := range proxies {
 		t.Run(name, func(t *testing.T) {
-			redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+			redis, relay := redistest.Durable(t), startRelay(t)
 			var nodes []*process
 			var environs [][]string
 			var addresses []string

@@ -17,7 +17,7 @@ import (
 // and the metrics, and then tells Redis what it admitted.
 func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	environ := besideRedis(t, redis, relay.URL())
 	server, other := startServer(t, environ), startServer(t, besideRedis(t, redis, relay.URL()))
 	app := newClient(t, server.URL, apiKey)

@@ -155,7 +155,7 @@ func TestRedis_SMTPDoorStopped_Refunds(t *testing.T) {
 // While Redis is away a node that refuses says so, and what began before is refunded.
 func TestRedis_AwayAndRefusing_SMTPDoorDefers(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes", "appendfsync always"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	server := startServer(t, besideRedis(t, redis, relay.URL(), doorOpen, inMemory))
 	c := server.door(t)
 	c.to("alice@example.com", "250")
@@ -181,7 +181,7 @@ func TestRedis_AwayAndRefusing_SMTPDoorDefers(t *testing.T) {
 // began with Redis ends without it.
 func TestRedis_AwayAndContinuing_SMTPDoorSends(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes", "appendfsync always"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	server, other := startServer(t, besideRedis(t, redis, relay.URL(), doorOpen)), startServer(t, besideRedis(t, redis, relay.URL(), doorOpen))
 	c, began := server.door(t), server.door(t)
 	began.to("bob@example.com", "250")

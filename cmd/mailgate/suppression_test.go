@@ -29,7 +29,7 @@ func tries(t testing.TB, c client, method, path, body string) (status int) {
 // also after it was killed, and changes nothing.
 func TestSuppression_TwoNodesAndOutage_NothingIsSent(t *testing.T) {
 	t.Parallel()
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	environ := besideRedis(t, redis, relay.URL())
 	one, other := startServer(t, besideRedis(t, redis, relay.URL())), startServer(t, environ)
 	operator, app := newClient(t, one.URL, adminKey), newClient(t, other.URL, apiKey)

@@ -70,7 +70,7 @@ func TestUpgrade_EarlierVersionAndThis_HoldTheLimits(t *testing.T) {
 // Nodes of two versions beside one Redis are one: no limit is exceeded, and each knows the other's codes, answers and
 // suppressions.
 func sideBySide(t *testing.T, through []string) {
-	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	redis, relay := redistest.Durable(t), startRelay(t)
 	nodes := []*process{launch(t, through, besideRedis(t, redis, relay.URL(), onceAnHour), "serve").serving(t), startServer(t, besideRedis(t, redis, relay.URL(), onceAnHour))}
 	const mailboxes, each = 200, 4
 	var asked sync.WaitGroup

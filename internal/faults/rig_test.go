@@ -154,14 +154,10 @@ func inRedis(url string) []string {
 
 // onRedis is a single server that keeps what it has.
 func onRedis(s *rig) []string {
-	s.alone = redistest.Alone(s.t, kept...)
+	s.alone = redistest.Durable(s.t)
 	s.masters = []*redistest.Server{s.alone}
 	return inRedis(s.alone.URL())
 }
-
-// kept has a server that is killed keep all that it has answered: it writes that first. Where
-// it flushes every second it may put the writing off while the drive is busy.
-var kept = []string{"appendonly yes", "appendfsync no"}
 
 // behindProxy is the same behind a proxy.
 func behindProxy(s *rig) []string {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestServer_KilledPausedRestarted_AnswersWhenItRuns(t *testing.T) {
-	s := Alone(t, "appendonly yes", "appendfsync always")
+	s := Durable(t)
 	ctx := context.Background()
 	s.must("SET", "a", 1)
 	s.Kill()

@@ -52,6 +52,13 @@ func Alone(t testing.TB, config ...string) *Server {
 	return s
 }
 
+// Durable starts one server that keeps across a kill all that it has answered: it writes that
+// first. One that flushes every second may put the writing off while the drive is busy.
+func Durable(t testing.TB, config ...string) *Server {
+	t.Helper()
+	return Alone(t, append([]string{"appendonly yes", "appendfsync no"}, config...)...)
+}
+
 // defaults are the settings of a server that holds data.
 var defaults = []string{`save ""`, "appendonly no", "maxmemory-policy noeviction", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1"}
 

@@ -223,7 +223,7 @@ func TestCall_ValuesOfItsContext_ReachNoOtherCommand(t *testing.T) {
 
 // Programs of two formats do not share records, also where Redis was away when one started.
 func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	with := func(format int, prefix string) redis.UniversalClient {
 		return open(t, redisx.Options{URL: server.URL(), Timeout: patient, Format: format, Prefix: prefix})
 	}
@@ -367,7 +367,7 @@ func TestWarnings_EachSetting_IsNamed(t *testing.T) {
 			}
 		}
 	}
-	server := redistest.Alone(t, "appendonly yes")
+	server := redistest.Durable(t)
 	client := open(t, redisx.Options{URL: server.URL(), Timeout: patient, Confirm: 2})
 	if warnings, err := redisx.Warnings(ctx, client, 2); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "0 replicas and 2 must confirm") {
 		t.Errorf("%q, %v", warnings, err)

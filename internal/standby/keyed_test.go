@@ -39,7 +39,7 @@ func (n *node) unchecked(t testing.TB, code string) {
 // not used then is right once afterwards.
 func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n, other := open(t, t.TempDir(), server.URL()), start(t, server.URL())
 	shared := n.issue(t, alice)
 	away(t, server, n, other)
@@ -64,7 +64,7 @@ func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 // are synced.
 func TestCodes_RedisIsBack_CheckedBeforeTheJournalIsEmpty(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := open(t, t.TempDir(), server.URL()) // whose worker syncs nothing
 	code := n.issue(t, alice)
 	away(t, server, n)
@@ -89,7 +89,7 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 	t.Parallel()
 	for name, restarted := range map[string]bool{"running": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
-			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+			server := redistest.Durable(t)
 			proxy := redistest.Proxy(t, server.Addr)
 			dir := t.TempDir()
 			n, other := open(t, dir, proxy.URL()), start(t, server.URL())
@@ -155,7 +155,7 @@ func (n *node) finish(t testing.TB, l idempotency.Lease) {
 // Redis is told of what was done and abandoned alone.
 func TestRequests_InOutage_AnsweredAloneAndTold(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n, other := start(t, server.URL()), start(t, server.URL())
 	n.finish(t, n.begin(t, orderDone, idempotency.Started, false))
 	lease := n.begin(t, orderBegun, idempotency.Started, false)

@@ -27,7 +27,7 @@ func TestLimiter_Connected_Suite(t *testing.T) {
 
 func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
 	away(t, server, n)
@@ -66,7 +66,7 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 // What an override admitted counts by its own windows after the outage, also if they are longer than the rule's.
 func TestTake_OverrideInOutage_AppliedByItsOwnAlgorithm(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	blink := throttletest.Policy(t, "blink=1/1ms")
 	n := open(t, t.TempDir(), server.URL())
 	rule := n.Limiter("rule", onRedis(t, n.client, "rule", blink), local.New(n.store.Table("rule"), blink))
@@ -94,7 +94,7 @@ func TestTake_OverrideInOutage_AppliedByItsOwnAlgorithm(t *testing.T) {
 // the charge before the refund has made room.
 func TestTake_RefundedAndChargedInOutage_AppliedInThisOrder(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	bucket := must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "day", Limit: 1, Window: 24 * time.Hour}, 1))(t)
 	n := start(t, server.URL())
 	l := n.Limiter("bucket", onRedis(t, n.client, "bucket", bucket), local.New(n.store.Table("bucket"), bucket))
@@ -223,7 +223,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 
 // A call ends with its context also while another one syncs the journal of its key.
 func TestTake_JournalIsSynced_WaitsWithinItsContext(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	n := open(t, t.TempDir(), proxy.URL())
 	away(t, server, n)
@@ -255,7 +255,7 @@ func TestTake_JournalIsSynced_WaitsWithinItsContext(t *testing.T) {
 // tellOnce has Redis told of what a node does alone, while the first reply to a script is lost.
 func tellOnce(t *testing.T, script string, before, alone func(n *node)) (*redistest.Server, *redistest.FaultyProxy, *node) {
 	t.Helper()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	n := open(t, t.TempDir(), proxy.URL())
 	before(n)
@@ -290,7 +290,7 @@ func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 // What Redis can never take does not keep the node degraded.
 func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	keys := server.Client().Keys(t.Context(), "*alice*").Val()
@@ -331,7 +331,7 @@ func (n *node) actionsLeft(t *testing.T, want int) {
 
 func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	before, action := n.admit(t, "alice", false), n.takeAction(t)
 	away(t, server, n)

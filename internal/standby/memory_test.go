@@ -44,7 +44,7 @@ func TestTake_RefusedFromMemory_HangingRedisIsAway(t *testing.T) {
 // What a node refunded in an outage is not refused by what it remembers of the time before.
 func TestRelease_InAnOutage_MemoryDoesNotRefuse(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	l, m := rememberingOn(t, n)
 	var last throttle.Admission

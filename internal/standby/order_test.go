@@ -11,7 +11,7 @@ import (
 
 // An outage that ends while its first line is written is logged in this order.
 func TestLog_OutageEndsAtOnce_AwayThenBack(t *testing.T) {
-	redis := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	redis := redistest.Durable(t)
 	n := open(t, t.TempDir(), redis.URL())
 	n.admit(t, "alice", false)
 	release := n.log.holdLine("Redis is away")

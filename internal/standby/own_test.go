@@ -140,7 +140,7 @@ func (p panicking) Do(ctx context.Context, key string, op throttle.Op) (throttle
 
 // A panic in the sync of one record holds up no other.
 func TestSync_Panics_OthersAreSynced(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	bad := n.Limiter("bad", throttle.New(tiers, panicking{onRedis(t, n.client, "bad", tiers).Home}), local.New(n.store.Table("bad"), tiers))
 	away(t, server, n)

@@ -18,7 +18,7 @@ import (
 // However often Redis goes and comes back, one node never admits more than the tiers.
 func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	server := redistest.Durable(t)
 	n := start(t, server.URL())
 	var admitted [150]atomic.Int64
 	var next atomic.Int64
