@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/countdown"
 	"github.com/mailgate/mailgate/internal/share"
@@ -107,7 +108,7 @@ func (s *Server) newEndpoints() {
 	s.main = s.newEndpoint(s.with.MaxConnections)
 	s.main.Bodies = map[string]int{}
 	for _, hook := range s.with.Hooks {
-		s.main.Bodies[hookPath(hook)] = hook.MaxBody()
+		s.main.Bodies[hookPath(hook)] = hooks.MaxBody(hook)
 	}
 	app := s.main.App
 	app.Use("/countdown", cors)

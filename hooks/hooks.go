@@ -23,8 +23,6 @@ import (
 type Hook interface {
 	// Name is also the hook's door in metrics, and its caller in logs and rules.
 	Name() string
-	// MaxBody is how many bytes a call may have.
-	MaxBody() int
 	// Genuine returns nil for a call from the system, and otherwise ErrForged or ErrLater. It waits for nothing, and
 	// leaves in the Call what it has read.
 	Genuine(*Call) error
@@ -51,6 +49,15 @@ type Reporter interface {
 	// Status returns the provider's own status for one of mailgate's: that which ends its retries for 401, and that which
 	// makes it repeat the call for 503.
 	Status(status int) int
+}
+
+// MaxBody returns how many bytes a call may have: several times what the longest of an auth system needs, and more for
+// providers, which report events in batches.
+func MaxBody(of Hook) int {
+	if _, reports := of.(Reporter); reports {
+		return 1 << 20
+	}
+	return 64 << 10
 }
 
 // Call is one call of a system.

@@ -24,9 +24,6 @@ func NewLogto(authorization, site string) *Logto {
 // Name returns "logto".
 func (*Logto) Name() string { return "logto" }
 
-// MaxBody is 64 KiB.
-func (*Logto) MaxBody() int { return maxSenderBody }
-
 // Genuine checks the Authorization, which Logto sends as it was entered there.
 func (l *Logto) Genuine(c *Call) error { return l.genuine(c) }
 

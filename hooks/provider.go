@@ -14,9 +14,6 @@ import (
 	"github.com/mailgate/mailgate/suppression/bounce"
 )
 
-// maxReportBody is for providers, which report events in batches.
-const maxReportBody = 1 << 20
-
 // provider is an email provider whose calls have all that their reading needs.
 type provider struct {
 	name    string
@@ -27,7 +24,6 @@ type provider struct {
 }
 
 func (p *provider) Name() string          { return p.name }
-func (*provider) MaxBody() int            { return maxReportBody }
 func (p *provider) Genuine(c *Call) error { return p.genuine(c) }
 
 func (p *provider) Events(_ context.Context, c *Call) ([]bounce.Event, error) { return p.read(c), nil }

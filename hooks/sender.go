@@ -16,9 +16,6 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// maxSenderBody is what the longest call of an auth system needs, several times.
-const maxSenderBody = 64 << 10
-
 // email begins an email to an address in a field, requested by the visitor at ip. An error holds no value.
 func email(identity address.Identity, field, to, ip string) (delivery.Send, error) {
 	parsed, err := address.Parse(to, identity)

@@ -102,7 +102,6 @@ func (e *envelope) atSNS(text string) (*url.URL, bool) {
 }
 
 func (*sns) Name() string          { return "ses" }
-func (*sns) MaxBody() int          { return maxReportBody }
 func (*sns) Status(status int) int { return status }
 
 func (s *sns) Genuine(c *Call) error {

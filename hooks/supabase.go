@@ -49,9 +49,6 @@ func NewSupabase(secrets Secrets, site string) *Supabase {
 // Name returns "supabase".
 func (*Supabase) Name() string { return "supabase" }
 
-// MaxBody is 64 KiB.
-func (*Supabase) MaxBody() int { return maxSenderBody }
-
 // Genuine checks the signature of Standard Webhooks.
 func (s *Supabase) Genuine(c *Call) error {
 	return genuineIf(webhook.Genuine(s.secrets, c.Header("webhook-id"), c.Header("webhook-timestamp"), c.Header("webhook-signature"), c.Body, c.Now))
