@@ -15,26 +15,41 @@ func (s *Server) auditReady(r *request) error {
 	return nil
 }
 
-// audit records what an operator did, and from where. It also records what failed, since that may
+// audit records what the request has changed, for whom, and from where. It also records what failed, since that may
 // have been done in part.
-func (s *Server) audit(r *request, what *ledger.What, err error, about ...slog.Attr) {
-	did := what.Word
-	attrs := append([]slog.Attr{
-		slog.String("request_id", r.RequestID),
-		slog.String("key", r.Key),
-		slog.String("from", r.From.String()),
-	}, about...)
-	level := slog.LevelInfo
-	if err != nil {
-		level, did = slog.LevelWarn, did+", not completed"
-		attrs = append(attrs, slog.String("cause", err.Error()))
-	} else {
+func (s *Server) audit(r *request, what *ledger.What, err error) {
+	var attrs []slog.Attr
+	entry := wire.Object(",")
+	text := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+			entry.String(name, value)
+		}
+	}
+	text("request_id", r.RequestID)
+	text("key", r.Key)
+	text("from", r.From.String())
+	text("rule", r.counted.Name)
+	text("action", r.Action)
+	text("subject", r.Subject)
+	if !r.Mailbox.IsZero() {
+		text("mailbox", r.Mailbox.Hash())
+	}
+	text("reason", r.Reason)
+	text("source", r.Source)
+	for _, of := range r.Cleared {
+		attrs = append(attrs, slog.Int(of.Name, of.Count))
+		entry.Int(of.Name, int64(of.Count))
+	}
+	level, did := slog.LevelInfo, what.Word
+	if err == nil {
 		r.What = what
+	} else {
+		level, did = slog.LevelWarn, did+", not completed"
+		text("cause", err.Error())
 	}
 	s.with.Audit.Log.LogAttrs(r.ctx, level, did, attrs...)
-	entry := wire.Object(",")
-	for _, a := range append(attrs, slog.String("outcome", did), slog.String("door", r.Door)) {
-		entry.Attr(a)
-	}
+	text("outcome", did)
+	text("door", r.Door)
 	s.with.Ledger.Audited.Add(s.with.Now(), entry[1:])
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/hooks"
@@ -74,7 +73,7 @@ func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) er
 			s.noteEarlier(r)
 		}
 		r.Mailbox, r.Reason, r.Source = to, string(bounce.Reasons[e.Kind]), r.Key
-		s.audit(r, ledger.Suppression, nil, slog.String("reason", r.Reason), slog.String("source", r.Source), slog.String("mailbox", to.Hash()))
+		s.audit(r, ledger.Suppression, nil)
 	}
 	return nil
 }

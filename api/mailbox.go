@@ -1,7 +1,6 @@
 package api
 
 import (
-	"log/slog"
 	"net/url"
 
 	"github.com/mailgate/mailgate/internal/ledger"
@@ -131,13 +130,8 @@ func (s *Server) resetMailbox(r *request, body *mailboxResetBody) (any, error) {
 	if err == nil {
 		guesses, err = s.with.Guesses.Reset(r.ctx, mailbox.Key())
 	}
-	r.Reason, r.Cleared, r.Guessed = body.Reason, cleared, guesses
-	s.audit(r, ledger.MailboxReset, err,
-		slog.String("mailbox", mailbox.Hash()),
-		slog.String("reason", body.Reason),
-		slog.Int("cleared", cleared),
-		slog.Int("guesses_cleared", guesses),
-	)
+	r.Reason, r.Cleared = body.Reason, []ledger.Cleared{{Name: "cleared", Count: cleared}, {Name: "guesses_cleared", Count: guesses}}
+	s.audit(r, ledger.MailboxReset, err)
 	if err != nil {
 		return nil, explain(err, notReset)
 	}

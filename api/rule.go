@@ -1,7 +1,6 @@
 package api
 
 import (
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -94,7 +93,7 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 
 // resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
-	cleared, err := s.clear(r, ledger.RuleReset, slog.String("rule", r.counted.Name), body.key, body.Reason)
+	cleared, err := s.clear(r, ledger.RuleReset, body.key, body.Reason)
 	return &ruleResetAnswer{r.counted.Name, r.Subject, cleared, r.counted.Matches(body.send)}, err
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"errors"
-	"log/slog"
 
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/wire"
@@ -73,9 +72,7 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
 	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
 	r.Reason, r.Source = string(reason), body.Source
-	return s.changeSuppression(r, ledger.Suppression, func() error {
-		return s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source)
-	}, slog.String("reason", string(reason)), slog.String("source", body.Source))
+	return s.changeSuppression(r, ledger.Suppression, func() error { return s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source) })
 }
 
 // unsuppress removes an address from the list, for all reasons.
@@ -83,12 +80,12 @@ func (s *Server) unsuppress(r *request, _ *none) (any, error) {
 	return s.changeSuppression(r, ledger.Unsuppressed, func() error { return s.with.Suppressions.Remove(r.ctx, r.Mailbox) })
 }
 
-func (s *Server) changeSuppression(r *request, what *ledger.What, change func() error, about ...slog.Attr) (any, error) {
+func (s *Server) changeSuppression(r *request, what *ledger.What, change func() error) (any, error) {
 	if err := s.auditReady(r); err != nil {
 		return nil, err
 	}
 	err := change()
-	s.audit(r, what, err, append(about, slog.String("mailbox", r.Mailbox.Hash()))...)
+	s.audit(r, what, err)
 	if err != nil {
 		return nil, explain(err, "The suppression list may be unchanged. Repeat the request when the storage is available again.")
 	}

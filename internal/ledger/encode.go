@@ -85,12 +85,8 @@ func (e *encoding) encode(o *Outcome) {
 	}
 	e.add("visitor", network.Visitor(o.Visitor))
 	o.Report.AppendSaid(&e.text)
-	switch o.What {
-	case MailboxReset:
-		e.text.Int("cleared", int64(o.Cleared))
-		e.text.Int("guesses_cleared", int64(o.Guessed))
-	case RuleReset, ActionReset:
-		e.text.Int("cleared", int64(o.Cleared))
+	for _, of := range o.Cleared {
+		e.text.Int(of.Name, int64(of.Count))
 	}
 }
 

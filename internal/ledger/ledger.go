@@ -60,11 +60,17 @@ type Outcome struct {
 	Unlogged bool  // it has no line
 	Cause    error // of a problem, or what came of a bounce
 
-	Relay            string
-	Reply            *relay.Reply
-	Code             string // in the email, which no reply shows
-	Reason, Source   string // of a suppression, a bounce or a reset
-	Cleared, Guessed int    // by a reset: sends, and guesses at codes
+	Relay          string
+	Reply          *relay.Reply
+	Code           string // in the email, which no reply shows
+	Reason, Source string // of a suppression, a bounce or a reset
+	Cleared        []Cleared
+}
+
+// Cleared is how many of a kind a reset cleared.
+type Cleared struct {
+	Name  string
+	Count int
 }
 
 // Log takes the lines of outcomes.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"log/slog"
 	"net/netip"
 	"strconv"
 	"time"
@@ -85,22 +84,6 @@ func (o *Object) StringOrNull(name, value string) {
 	}
 	o.name(name)
 	*o = append(*o, "null"...)
-}
-
-// Attr adds a member for an attribute of a log line.
-func (o *Object) Attr(a slog.Attr) {
-	switch value := a.Value.Resolve(); value.Kind() {
-	case slog.KindString:
-		o.String(a.Key, value.String())
-	case slog.KindInt64:
-		o.Int(a.Key, value.Int64())
-	case slog.KindFloat64:
-		o.Float(a.Key, value.Float64())
-	case slog.KindBool:
-		o.Bool(a.Key, value.Bool())
-	default:
-		o.Any(a.Key, value.Any())
-	}
 }
 
 // Raw adds a member that is JSON already.
