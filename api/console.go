@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
@@ -16,14 +15,11 @@ import (
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// consolePage returns the operators' page. It is public: it requests its data with the operator's
-// key, which stays in the browser.
+// consolePage is the operators' page. It is public: it requests its data with the operator's key, which stays in the
+// browser.
 func (s *Server) consolePage() ([]byte, error) {
 	page, err := fs.ReadFile(web.FS(), "console.html")
-	if err != nil {
-		return nil, fmt.Errorf("api: reading the console: %w", err)
-	}
-	return s.adapted(page), nil
+	return s.adapted(page), err
 }
 
 // adapted returns a page that says whether keys are needed, with links to the pages of mailgate dev behind it.
@@ -35,13 +31,6 @@ func (s *Server) adapted(page []byte) []byte {
 		page = bytes.ReplaceAll(page, []byte(" data-dev hidden"), nil)
 	}
 	return page
-}
-
-// showConsole answers with the page itself.
-func (s *Server) showConsole(c *fiber.Ctx) error {
-	set(c, "Content-Security-Policy", consolePolicy)
-	isolate(c)
-	return respondRaw(c, "text/html; charset=utf-8", s.console)
 }
 
 // showConsoleFile answers with a file that the page loads.

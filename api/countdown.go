@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
@@ -61,41 +62,31 @@ func (s *Server) openCountdown(r *request, token string) (send rules.Send, err e
 	return send, nil
 }
 
-// serveScript serves the countdown element to pages of any origin.
-func (s *Server) serveScript(c *fiber.Ctx) error {
-	script, err := s.script()
-	if err != nil {
-		return err
-	}
-	return serveComponent(c, "text/javascript; charset=utf-8", script)
-}
-
-// serveTypes serves the element's interface for TypeScript.
-func (s *Server) serveTypes(c *fiber.Ctx) error {
-	types, err := s.types()
-	if err != nil {
-		return err
-	}
-	return serveComponent(c, "application/typescript", types)
-}
-
 // scriptLife lets a browser use the script for an hour without a request. Its URL never changes, so
 // after an upgrade a page may use the old script for that long.
 const scriptLife = "public, max-age=3600"
 
-func serveComponent(c *fiber.Ctx, contentType string, file web.Component) error {
-	body, etag := file.Plain, file.ETag
-	set(c, "Vary", "Accept-Encoding")
-	set(c, "Cache-Control", scriptLife)
-	if c.AcceptsEncodings("identity", "gzip") == "gzip" {
-		body, etag = file.Gzip, strings.TrimSuffix(etag, `"`)+`-gzip"`
-		set(c, "Content-Encoding", "gzip")
+// component makes the handler of a part of the countdown element, for pages of any origin.
+func component(contentType string, compress func() (web.Component, error)) fiber.Handler {
+	made := sync.OnceValues(compress)
+	return func(c *fiber.Ctx) error {
+		file, err := made()
+		if err != nil {
+			return err
+		}
+		body, etag := file.Plain, file.ETag
+		set(c, "Vary", "Accept-Encoding")
+		set(c, "Cache-Control", scriptLife)
+		if c.AcceptsEncodings("identity", "gzip") == "gzip" {
+			body, etag = file.Gzip, strings.TrimSuffix(etag, `"`)+`-gzip"`
+			set(c, "Content-Encoding", "gzip")
+		}
+		c.Set("ETag", etag)
+		if c.Fresh() {
+			c.Response().Header.Del("Content-Encoding")
+			c.Status(fiber.StatusNotModified)
+			return nil
+		}
+		return respondRaw(c, contentType, body)
 	}
-	c.Set("ETag", etag)
-	if c.Fresh() {
-		c.Response().Header.Del("Content-Encoding")
-		c.Status(fiber.StatusNotModified)
-		return nil
-	}
-	return respondRaw(c, contentType, body)
 }

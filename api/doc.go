@@ -1,11 +1,5 @@
 // Package api serves mailgate's HTTP API.
 //
-//	live := api.Live{Rules: set, Actions: actions, Composer: composer}
-//	server, err := api.New(api.Options{Live: live, Relay: relays, ...})
-//	go server.Serve(listener)
-//	...
-//	server.Shutdown(ctx)
-//
 // # Structure
 //
 // routes.go names every route with its steps and its handler. handler.go reads the body of a route into a
@@ -19,8 +13,7 @@
 // requests of operators. Wrong keys are counted by the address that they come from; a valid key is never refused
 // for them.
 //
-// What is in force, [Live], can be replaced while the server serves. A request keeps what it
-// began with.
+// What is in force, delivery.Live, can be replaced while the server serves. A request keeps what it began with.
 //
 // # What stays secret
 //

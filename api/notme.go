@@ -58,30 +58,39 @@ const (
 
 const notMeUndo = "/undo"
 
-// showNotMe shows the page and changes nothing, as programs that scan emails open links.
-func (s *Server) showNotMe(c *fiber.Ctx) error {
-	r := requestOf(c)
-	send, ok := s.openNotMe(r)
-	if !ok {
-		return s.failNotMe(c, &problem{kind: notFound}, notMeInvalid, "", "")
+// notMePage makes the handler of a route of the link. What do returns is what the page says.
+func (s *Server) notMePage(do func(*request, *rules.Send) (notMeState, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := requestOf(c)
+		send, ok := s.openNotMe(r)
+		if !ok {
+			r.note(&problem{kind: notFound})
+			return s.writeNotMe(c, fiber.StatusNotFound, notMeInvalid, "")
+		}
+		state, err := do(r, &send)
+		switch {
+		case err == nil:
+			return s.writeNotMe(c, fiber.StatusOK, state, send.Template)
+		case c.Method() != fiber.MethodPost: // there is no button that would repeat it
+			return err
+		}
+		p := problemOf(err)
+		r.note(p)
+		return s.writeNotMe(c, p.kind.status, notMeFailed, send.Template)
 	}
+}
+
+// showNotMe changes nothing, as programs that scan emails open links.
+func (s *Server) showNotMe(r *request, _ *rules.Send) (notMeState, error) {
 	stopped, err := s.saidNotMe(r.Mailbox)
-	switch {
-	case err != nil:
-		return err
-	case stopped:
-		return s.writeNotMe(c, fiber.StatusOK, notMeStopped, send.Template, notMeUndo)
+	if stopped {
+		return notMeStopped, err
 	}
-	return s.writeNotMe(c, fiber.StatusOK, notMeAsks, send.Template, "")
+	return notMeAsks, err
 }
 
 // stopNotMe suppresses the mailbox of the link, and counts who caused the email.
-func (s *Server) stopNotMe(c *fiber.Ctx) error {
-	r := requestOf(c)
-	send, ok := s.openNotMe(r)
-	if !ok {
-		return s.failNotMe(c, &problem{kind: notFound}, notMeInvalid, "", "")
-	}
+func (s *Server) stopNotMe(r *request, send *rules.Send) (notMeState, error) {
 	visitor := "unknown"
 	if key := network.Visitor(send.Client); key != "" {
 		visitor = s.names.subject(key)
@@ -90,29 +99,18 @@ func (s *Server) stopNotMe(c *fiber.Ctx) error {
 	if err == nil {
 		err = s.with.Suppressions.Add(r.ctx, r.Mailbox, suppression.NotMe, "link; key "+send.Caller+", visitor "+visitor)
 	}
-	if err != nil {
-		return s.failNotMe(c, problemOf(err), notMeFailed, send.Template, "")
-	}
-	if !before {
+	if err == nil && !before {
 		r.What, r.Reason = ledger.Suppression, string(suppression.NotMe)
 		s.metrics.notMe.WithLabelValues(send.Caller).Inc()
 		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a recipient did not ask for the email", slog.String("request_id", r.RequestID), slog.Any("mailbox", r.Mailbox),
 			slog.String("key", send.Caller), slog.String("visitor", visitor), slog.String("template", send.Template))
 	}
-	return s.writeNotMe(c, fiber.StatusOK, notMeStopped, send.Template, notMeUndo)
+	return notMeStopped, err
 }
 
 // undoNotMe takes back what stopNotMe did, and nothing that has another reason.
-func (s *Server) undoNotMe(c *fiber.Ctx) error {
-	r := requestOf(c)
-	send, ok := s.openNotMe(r)
-	if !ok {
-		return s.failNotMe(c, &problem{kind: notFound}, notMeInvalid, "", "")
-	}
-	if err := s.with.Suppressions.Lift(r.ctx, r.Mailbox, suppression.NotMe); err != nil {
-		return s.failNotMe(c, problemOf(err), notMeFailed, send.Template, notMeUndo)
-	}
-	return s.writeNotMe(c, fiber.StatusOK, notMeUndone, send.Template, "")
+func (s *Server) undoNotMe(r *request, _ *rules.Send) (notMeState, error) {
+	return notMeUndone, s.with.Suppressions.Lift(r.ctx, r.Mailbox, suppression.NotMe)
 }
 
 // openNotMe returns the send of the link, whose mailbox becomes that of the request.
@@ -138,22 +136,21 @@ func (s *Server) saidNotMe(mailbox address.Address) (bool, error) {
 	return false, err
 }
 
-// failNotMe writes the page of a problem, and notes it for the log.
-func (s *Server) failNotMe(c *fiber.Ctx, p *problem, state notMeState, template, below string) error {
-	requestOf(c).note(p)
-	return s.writeNotMe(c, p.kind.status, state, template, below)
-}
-
-// writeNotMe writes the page in the visitor's language. Its button leads to the link, or to what is below it. With a
-// valid link, it names the sender and the mailbox, masked, since others may see the link.
-func (s *Server) writeNotMe(c *fiber.Ctx, status int, state notMeState, template, below string) error {
-	r, language := requestOf(c), "en"
+// writeNotMe writes the page in the visitor's language. Its button leads to the link, and where emails are stopped, to
+// the undoing; one that failed is repeated. With a valid link, the page names the sender and the mailbox, masked, since
+// others may see the link.
+func (s *Server) writeNotMe(c *fiber.Ctx, status int, state notMeState, template string) error {
+	r, language, action := requestOf(c), "en", notme.Path+c.Params("token")
 	if strings.HasPrefix(strings.ToLower(c.Get("Accept-Language")), "zh") {
 		language = "zh"
 	}
-	said := map[string]any{
-		"State": state, "Style": s.notMe.style, "Changed": c.Method() == fiber.MethodPost, "Action": notme.Path + c.Params("token") + below,
+	switch state {
+	case notMeStopped:
+		action += notMeUndo
+	case notMeFailed:
+		action = c.Path()
 	}
+	said := map[string]any{"State": state, "Style": s.notMe.style, "Changed": c.Method() == fiber.MethodPost, "Action": action}
 	if !r.Mailbox.IsZero() {
 		said["Mailbox"], said["Sender"] = r.Mailbox.Masked(), r.live.Composer.SenderOf(template)
 	}
@@ -165,5 +162,5 @@ func (s *Server) writeNotMe(c *fiber.Ctx, status int, state notMeState, template
 	set(c, "Vary", "Accept-Language")
 	isolate(c)
 	c.Status(status)
-	return respondRaw(c, "text/html; charset=utf-8", page.Bytes())
+	return respondRaw(c, htmlType, page.Bytes())
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/notme"
 )
 
@@ -37,19 +38,19 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get("/admin/figures", handler(s, s.showFigures, operator)).Name("admin-figures")
 	app.Post("/admin/what-if", handler(s, s.whatIf, inspections, operator, optionalBody)).Name("admin-what-if")
 
-	app.Get("/admin", page(s.showConsole, public)).Name("console")
+	app.Get("/admin", page(document(htmlType, s.consolePage), public)).Name("console")
 	app.Get("/admin/console/:file", page(s.showConsoleFile, public)).Name("console-part")
 	app.Get("/livez", page(s.showLive, public)).Name("livez")
 	app.Get("/readyz", page(s.showReady, public)).Name("readyz")
-	app.Get("/openapi.yaml", page(s.showContract, public)).Name("openapi")
-	app.Get("/openapi.json", page(s.showContractJSON, public)).Name("openapi")
-	app.Get("/docs", page(s.showDocs, public)).Name("docs")
+	app.Get("/openapi.yaml", page(document("application/yaml", s.contract), public)).Name("openapi")
+	app.Get("/openapi.json", page(document(jsonType, s.contractJSON), public)).Name("openapi")
+	app.Get("/docs", page(document(htmlType, s.docsPage), public)).Name("docs")
 	app.Get("/countdown/:token", handler(s, s.showCountdown, countdowns, public)).Name("countdown")
-	app.Get(notme.Path+":token", page(s.showNotMe, countdowns, public)).Name("not-me")
-	app.Post(notme.Path+":token", page(s.stopNotMe, countdowns, public)).Name("not-me-stop")
-	app.Post(notme.Path+":token"+notMeUndo, page(s.undoNotMe, countdowns, public)).Name("not-me-undo")
-	app.Get("/countdown.js", page(s.serveScript, public)).Name("countdown-script")
-	app.Get("/countdown.d.ts", page(s.serveTypes, public)).Name("countdown-types")
+	app.Get(notme.Path+":token", page(s.notMePage(s.showNotMe), countdowns, public)).Name("not-me")
+	app.Post(notme.Path+":token", page(s.notMePage(s.stopNotMe), countdowns, public)).Name("not-me-stop")
+	app.Post(notme.Path+":token"+notMeUndo, page(s.notMePage(s.undoNotMe), countdowns, public)).Name("not-me-undo")
+	app.Get("/countdown.js", page(component("text/javascript; charset=utf-8", web.Countdown), public)).Name("countdown-script")
+	app.Get("/countdown.d.ts", page(component("application/typescript", web.CountdownTypes), public)).Name("countdown-types")
 	if !s.with.Ops {
 		app.Get("/metrics", page(s.showMetrics, public)).Name("metrics")
 	}

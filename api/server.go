@@ -10,10 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-playground/validator/v10"
-	"github.com/goccy/go-yaml"
-	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api/front"
-	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/countdown"
@@ -30,11 +27,7 @@ type Server struct {
 	metrics  *metrics
 	reading  json.Options // of bodies
 	validate *validator.Validate
-	console  []byte
-
-	docs, contractJSON func() ([]byte, error)
-	script, types      func() (web.Component, error) // of the countdown
-	stores             storeCheck
+	stores   storeCheck
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
@@ -66,14 +59,8 @@ const opsConnections = 128
 func New(o Options) (s *Server, err error) {
 	s = &Server{
 		with: o, began: o.Now(), callers: newCallers(o.Access.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: exposition{gatherings: rate.NewLimiter(10, 10)},
-		contractJSON: sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(o.Docs.OpenAPI) }),
-		checks:       make(chan struct{}, 2*runtime.GOMAXPROCS(0)), // which leave time of the processors to sends
-		script:       sync.OnceValues(web.Countdown), types: sync.OnceValues(web.CountdownTypes),
+		checks: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), // which leave time of the processors to sends
 	}
-	s.docs = sync.OnceValues(func() ([]byte, error) {
-		page, err := web.Docs(o.Docs.OpenAPI, mailgate.Pages, o.Docs.Version)
-		return s.adapted(page), err
-	})
 	s.keyless.Most = keylessShare(o)
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
@@ -82,9 +69,6 @@ func New(o Options) (s *Server, err error) {
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.metrics = newMetrics(o, func() int { return s.main.Connections() })
 	s.validate, s.reading = newValidate(), strict(s.with.Identity)
-	if s.console, err = s.consolePage(); err != nil {
-		return nil, err
-	}
 	s.newEndpoints()
 	return s, nil
 }
