@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/internal/similar"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
@@ -125,7 +125,9 @@ func complaint(err error, empty bool, fields []string) string {
 	}
 	text := invalid + what(err, empty) + position
 	if errors.Is(err, json.ErrUnknownName) {
-		text += meant(at.LastToken(), fields)
+		if meant := similar.To(at.LastToken(), fields); meant != "" {
+			text += " Did you mean " + meant + "?"
+		}
 	}
 	return text
 }
@@ -166,40 +168,6 @@ func what(err error, empty bool) string {
 		return "the body is not one JSON object in UTF-8"
 	}
 	return errObject.Error()
-}
-
-// meant names the field that an unknown one is nearest to, if it is near.
-func meant(name string, fields []string) string {
-	plain := func(name string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) }
-	const most = 64
-	if len(name) > most || len(fields) == 0 {
-		return ""
-	}
-	far := func(field string) int { return distance(plain(name), plain(field)) }
-	nearest := slices.MinFunc(fields, func(a, b string) int { return far(a) - far(b) })
-	if far(nearest) > len(nearest)/2 {
-		return ""
-	}
-	return " Did you mean " + nearest + "?"
-}
-
-// distance counts the letters to insert, delete or replace to make one word of another.
-func distance(from, to string) int {
-	row := make([]int, len(to)+1) // from what was read of from to the start of to, of each length
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(from) {
-		replaced := row[0]
-		row[0]++
-		for j := range len(to) {
-			if from[i] != to[j] {
-				replaced++
-			}
-			replaced, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(to)]
 }
 
 // fieldNames returns the names that a body may have.

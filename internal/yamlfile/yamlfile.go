@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/mailgate/mailgate/internal/boundedfile"
+	"github.com/mailgate/mailgate/internal/similar"
 )
 
 // maxSize is the largest file, in bytes.
@@ -168,7 +169,7 @@ func (f *File) explain(err error, into reflect.Type) error {
 		e.Problem = "unknown key"
 		if t := wrong.Token; t != nil && PlainWord(t.Value) {
 			e.Problem = "unknown key " + t.Value
-			if meant := similar(t.Value, keys(into)); meant != "" && meant != t.Value { // else it is a key of another place
+			if meant := similar.To(t.Value, keys(into)); meant != "" && meant != t.Value { // else it is a key of another place
 				e.Problem += "; did you mean " + meant + "?"
 			}
 		}
@@ -196,4 +197,20 @@ func (f *File) explain(err error, into reflect.Type) error {
 // message can repeat.
 func PlainWord(name string) bool {
 	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// keys returns the names that a type reads, also inside of it.
+func keys(of reflect.Type) (all []string) {
+	switch of.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return keys(of.Elem())
+	case reflect.Struct:
+		for field := range of.Fields() {
+			if name, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); name != "" {
+				all = append(all, name)
+			}
+			all = append(all, keys(field.Type)...)
+		}
+	}
+	return all
 }

@@ -1,31 +1,23 @@
-package yamlfile
+// Package similar finds the name that was meant by one that is not known.
+package similar
 
-import (
-	"reflect"
-	"strings"
-)
+import "strings"
 
-// keys returns the names that a type reads, also inside of it.
-func keys(of reflect.Type) (all []string) {
-	switch of.Kind() {
-	case reflect.Pointer, reflect.Slice:
-		return keys(of.Elem())
-	case reflect.Struct:
-		for field := range of.Fields() {
-			if name, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); name != "" {
-				all = append(all, name)
-			}
-			all = append(all, keys(field.Type)...)
-		}
+// longest is how long a text may be that is compared with names.
+const longest = 64
+
+var plain = strings.NewReplacer("_", "", "-", "")
+
+// To returns the name that differs least from what was written, by at most two letters and half of its length, or nothing.
+// Capitals, - and _ make no difference.
+func To(written string, names []string) (meant string) {
+	if len(written) > longest {
+		return ""
 	}
-	return all
-}
-
-// similar returns the name that differs least from what was written, by at most two letters and half of its length.
-func similar(written string, names []string) (meant string) {
+	written = plain.Replace(strings.ToLower(written))
 	least := min(2, len(written)/2) + 1
 	for _, name := range names {
-		if n := distance(written, name); n < least {
+		if n := distance(written, plain.Replace(strings.ToLower(name))); n < least {
 			least, meant = n, name
 		}
 	}
