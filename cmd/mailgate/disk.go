@@ -11,7 +11,6 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // openDisk opens the data directory, with so much memory before it, and makes it if it is missing.
@@ -33,19 +32,6 @@ func openDisk(c *config.Config, bytes int64, now func() int64, log *slog.Logger)
 		log.Warn("the data directory was empty: this node knows no earlier sends", "data_dir", absolute(c.DataDir))
 	}
 	return own, nil
-}
-
-// diskMetrics are those of a data directory.
-func diskMetrics(own *cache.Store) []prometheus.Collector {
-	gauge := func(name, help string, value func(cache.State) float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(own.State()) })
-	}
-	return []prometheus.Collector{
-		gauge("mailgate_data_dir_replaced", "1 while the data directory is removed, moved or replaced.",
-			func(s cache.State) float64 { return oneIf(s.Replaced) }),
-		gauge("mailgate_data_dir_free_bytes", "Free space of the file system of the data directory.",
-			func(s cache.State) float64 { return float64(s.Free) }),
-	}
 }
 
 // absolute returns a path for readers of the log, who do not know the working directory.

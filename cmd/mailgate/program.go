@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
@@ -71,7 +70,6 @@ type program struct {
 // build opens what the settings name, each part with those before it. The caller serves the program, or abandons it.
 func build(ctx context.Context, c *config.Config, log logging) (*program, error) {
 	p := &program{config: c, output: log.output, log: slog.New(log.handler), metrics: prometheus.NewRegistry()}
-	p.metrics.MustRegister(log.output.dropped)
 	if err := p.open(ctx, log.outcomes); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
@@ -104,9 +102,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	if p.events, err = openEvents(p); err != nil {
 		return err
 	}
-	if err := p.registerMetrics(); err != nil {
-		return err
-	}
+	p.registerMetrics()
 	doors := append([]string{ledger.HTTP}, hooks.Names(config.HooksOf[hooks.Sender](c))...)
 	p.ledger = ledger.New(ledger.Options{Log: outcomes, Notes: p.log, Events: p.events, Metrics: p.metrics, Doors: doors, Now: now})
 	p.nodes = p.newNodes()
@@ -248,21 +244,6 @@ func perSecond(name string, rate int) (*throttle.Limiter, error) {
 		return nil, fmt.Errorf("limiting lookups: %w", err)
 	}
 	return local.New(memory.Table(name), bucket), nil
-}
-
-func (p *program) registerMetrics() error {
-	p.reloads = newReloads(p.content.rules)
-	all := append(p.store.metrics(), p.reloads.successful, p.reloads.info,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if p.digest != "" {
-		all = append(all, secretInfo(p.digest))
-	}
-	for _, collector := range all {
-		if err := p.metrics.Register(collector); err != nil {
-			return fmt.Errorf("preparing the metrics: %w", err)
-		}
-	}
-	return nil
 }
 
 // quitTimeout bounds the QUIT to the relays, whatever is left of the grace.

@@ -81,25 +81,10 @@ func (p *program) logChanges(before, next content) {
 		"rules_digest", next.rules.Digest())
 }
 
-// reloads are the metrics of the files read last.
+// reloads are the figures of the files read last.
 type reloads struct {
 	successful prometheus.Gauge
 	info       *prometheus.GaugeVec
-}
-
-func newReloads(first rulefile.File) reloads {
-	r := reloads{
-		successful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "mailgate_reload_last_successful",
-			Help: "0 if the files read last are invalid: the next start would fail.",
-		}),
-		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "mailgate_rules_info",
-			Help: "1, with the digest of the rules in force: nodes with one digest have the same rules.",
-		}, []string{"digest"}),
-	}
-	r.inForce(first)
-	return r
 }
 
 func (r reloads) inForce(rules rulefile.File) {

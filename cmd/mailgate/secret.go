@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/hooks"
 	"github.com/mailgate/mailgate/internal/boundedfile"
@@ -75,15 +73,4 @@ func newProofs(c *config.Config, current []byte) (*proof.Proofs, error) {
 		return nil, c.Complain("secret", err.Error())
 	}
 	return all, nil
-}
-
-// secretInfo shows by a digest which secret this server has.
-func secretInfo(digest string) prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "mailgate_secret_info",
-		Help:        "1, with a digest of the secret: nodes that share records need the same.",
-		ConstLabels: prometheus.Labels{"digest": digest},
-	})
-	info.Set(1)
-	return info
 }

@@ -49,10 +49,6 @@ type store struct {
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
 	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c), stop: func() {}}
-	s.usable = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "mailgate_store_ready",
-		Help: "1 while the records can be used; checked every ten seconds.",
-	})
 	var clock *standby.Clock
 	ownNow := now
 	if c.Standby() {

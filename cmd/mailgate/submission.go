@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/idempotency"
@@ -29,9 +30,9 @@ func (p *program) openDoor() error {
 		Repeats: idempotency.New(p.store.records("emails", idempotency.Merge, true), lease.Milliseconds()), Keys: c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain,
 		MaxBytes: int(c.SubmissionMaxBytes), MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), Log: p.log, Tracer: p.tracer, Now: now, WrongKeys: p.wrongKeys,
 	})
-	return p.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mailgate_smtp_connections", Help: "Open connections of the SMTP door.",
-	}, func() float64 { return float64(p.door.Connections()) }))
+	promauto.With(p.metrics).NewGaugeFunc(prometheus.GaugeOpts{Name: "mailgate_smtp_connections", Help: "Open connections of the SMTP door."},
+		func() float64 { return float64(p.door.Connections()) })
+	return nil
 }
 
 // certificate is the one that the SMTP door shows. SIGHUP reads it again.
