@@ -25,15 +25,15 @@ func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 		if s.draining.Load() {
 			c.Context().SetConnectionClose()
 		}
-		s.record(c, r)
+		s.record(r)
 		s.finish(r)
 	}()
 	return c.Next()
 }
 
 // record counts the request, and notes what it came to.
-func (s *Server) record(c *fiber.Ctx, r *request) {
-	r.Status, r.Route = c.Response().StatusCode(), cmp.Or(r.Route, c.Route().Name, "none")
+func (s *Server) record(r *request) {
+	r.Status, r.Route = r.c.Response().StatusCode(), cmp.Or(r.Route, r.c.Route().Name, "none")
 	s.metrics.requests.WithLabelValues(r.Route, strconv.Itoa(r.Status)).Inc()
 	if !r.Unlogged {
 		s.metrics.durations.WithLabelValues(r.Route).Observe(time.Since(r.Began).Seconds())

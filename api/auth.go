@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/trace"
 )
 
@@ -21,11 +20,11 @@ const (
 // admit lets requests through whose key opens the route, and bounds how many are in progress.
 func (s *Server) admit(to access) step {
 	return func(r *request) error {
-		if err := s.checkKey(r.c, r, to); err != nil {
+		if err := s.checkKey(r, to); err != nil {
 			return err
 		}
 		r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), r.Began.Add(s.with.SendDeadline))
-		return s.enter(r.c, r, to)
+		return s.enter(r, to)
 	}
 }
 
@@ -46,19 +45,19 @@ func (s *Server) traced(r *request, to access) context.Context {
 
 // checkKey notes the name of the caller's key. Where no keys are set, callers are the programs
 // of this machine.
-func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
+func (s *Server) checkKey(r *request, to access) error {
 	keys := s.with.Access.APIKeys
 	switch to {
 	case open:
-		if !s.with.Access.APIKeys.IsZero() || c.Route().Name == "livez" { // which tells nothing
+		if !s.with.Access.APIKeys.IsZero() || r.c.Route().Name == "livez" { // which tells nothing
 			return nil
 		}
-		return s.checkHost(&c.Request().Header) // or a page could reach this machine by a name of its own
+		return s.checkHost(&r.c.Request().Header) // or a page could reach this machine by a name of its own
 	case operators:
 		keys = s.with.Access.AdminKeys
 	}
 	if keys.IsZero() && s.with.Access.APIKeys.IsZero() {
-		return s.checkLocal(&c.Request().Header)
+		return s.checkLocal(&r.c.Request().Header)
 	}
 	if r.keyOpens == to {
 		r.Key = r.keyName
@@ -82,8 +81,8 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 }
 
 // identify notes what the key that came with the request opens, if it is a known one.
-func (s *Server) identify(c *fiber.Ctx, r *request) {
-	secret, ok := bearer(c.Request().Header.Peek("Authorization"))
+func (s *Server) identify(r *request) {
+	secret, ok := bearer(r.c.Request().Header.Peek("Authorization"))
 	if !ok {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // switches a hook off that keeps failing.
 func (s *Server) takeReport(r *request, hook hooks.Reporter) error {
 	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.Began.Add(s.with.SendDeadline))
-	if err := s.enter(r.c, r, systems); err != nil {
+	if err := s.enter(r, systems); err != nil {
 		return err
 	}
 	if err := checkEncoding(r.c); err != nil {

@@ -20,13 +20,13 @@ var accepted = idempotency.Answer{Status: fiber.StatusOK}
 
 // identifyHook notes whether a request is a genuine call of a hook. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
-func (s *Server) identifyHook(c *fiber.Ctx, r *request) {
+func (s *Server) identifyHook(r *request) {
 	for _, hook := range s.with.Hooks {
-		if c.Path() != hookPath(hook) {
+		if r.c.Path() != hookPath(hook) {
 			continue
 		}
 		r.hook, r.call = hook, &hooks.Call{
-			Header: func(name string) string { return c.Get(name) }, Body: c.Request().Body(),
+			Header: func(name string) string { return r.c.Get(name) }, Body: r.c.Request().Body(),
 			Now: time.UnixMilli(s.with.Now()), Began: r.Began, Identity: s.with.Identity,
 		}
 		if r.origin = s.prove(hook, r.call); r.origin == nil {
@@ -155,7 +155,7 @@ func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send
 		end = r.Began.Add(s.with.SendDeadline)
 	}
 	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), end)
-	return emails, s.enter(r.c, r, systems)
+	return emails, s.enter(r, systems)
 }
 
 // beginEmail begins an email of a call, which may be repeated. While an earlier try is in progress it waits for

@@ -118,7 +118,7 @@ func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
 			r.Route = "unknown-method"
 		}
 		_ = s.fail(c, &problem{kind: early[status], detail: detail}) // never fails
-		s.record(c, r)
+		s.record(r)
 	})
 	e.App.Use(s.accessLog)
 	return e

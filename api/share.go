@@ -24,8 +24,8 @@ func keylessShare(o Options) int64 {
 // share refuses a request without a valid key when the share of all of those is used up.
 func (s *Server) share(c *fiber.Ctx) error {
 	r := requestOf(c)
-	s.identify(c, r)
-	s.identifyHook(c, r)
+	s.identify(r)
+	s.identifyHook(r)
 	if r.keyOpens == open && !s.takeKeyless(r) {
 		r.Route, r.Unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
 		time.Sleep(refusalPause)
@@ -66,7 +66,7 @@ func newCallers(keys apikey.Keys, on []hooks.Hook, most int) map[string]*share.C
 // enter refuses a request of a caller that has too many in progress, and waits while too many of
 // its requests are being decided. A route that needs no key uses the share of those without one,
 // whatever key is shown.
-func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
+func (s *Server) enter(r *request, to access) error {
 	if to == open {
 		if !s.takeKeyless(r) {
 			return tooManyWithoutKey()
@@ -81,15 +81,15 @@ func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
 		who = s.callers[r.Key]
 	}
 	if !r.held.Enter(r.ctx, who) {
-		return s.tooMany(c, r)
+		return s.tooMany(r)
 	}
 	return nil
 }
 
 // tooMany refuses a request of a caller. A send that is refused here does not come to where the
 // others are counted.
-func (s *Server) tooMany(c *fiber.Ctx, r *request) error {
-	if _, reports := r.hook.(hooks.Reporter); c.Route().Path == "/send-code" || r.hook != nil && !reports {
+func (s *Server) tooMany(r *request) error {
+	if _, reports := r.hook.(hooks.Reporter); r.c.Route().Path == "/send-code" || r.hook != nil && !reports {
 		r.What = ledger.Busy
 	}
 	return &problem{kind: busy, retryAfter: soon,

@@ -119,13 +119,8 @@ func (e *Endpoint) Handled(ctx context.Context) {
 
 // Pause waits until d has passed or ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

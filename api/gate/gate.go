@@ -128,10 +128,8 @@ func hold(ctx context.Context, delay int64) error {
 	if delay <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(time.Duration(delay) * time.Millisecond)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Duration(delay) * time.Millisecond):
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrQueue, ctx.Err())

@@ -51,6 +51,15 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	return readAnswer(r, response)
 }
 
+// look sends a request, reads what its answer says in JSON, and returns it.
+func look(ctx context.Context, r request, into any) ([]byte, error) {
+	body, err := ask(ctx, r, requestPatience)
+	if err == nil && json.Unmarshal(body, into) != nil {
+		err = fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)
+	}
+	return body, err
+}
+
 func readAnswer(r request, response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {

@@ -76,16 +76,12 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	if q.Follow {
 		return follow(ctx, r, to.err, print)
 	}
-	body, err := ask(ctx, r, requestPatience)
-	if err != nil {
-		return err
-	}
 	var answer struct {
 		AllNodes bool `json:"all_nodes"`
 		Requests []json.RawMessage
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("the answer is not mailgate's: %w", err)
+	if _, err := look(ctx, r, &answer); err != nil {
+		return err
 	}
 	if !answer.AllNodes {
 		fmt.Fprintln(to.err, ofOneNode)

@@ -113,20 +113,18 @@ func operatorRequest(c *config.Config, method, path string, body any) request {
 
 // print asks a server, and prints the answer as JSON or as text.
 func (s subject) print(ctx context.Context, r request, to streams, text func(adminAnswer) string) error {
-	body, err := ask(ctx, r, requestPatience)
+	var parsed adminAnswer
+	body, err := look(ctx, r, &parsed)
 	if err != nil {
 		return err
 	}
-	var parsed adminAnswer
-	var indented bytes.Buffer
-	if json.Unmarshal(body, &parsed) != nil || json.Indent(&indented, body, "", "  ") != nil {
-		return fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)
-	}
+	printed := []byte(text(parsed))
 	if s.JSON {
-		_, err = fmt.Fprintln(to.out, indented.String())
-	} else {
-		_, err = fmt.Fprint(to.out, text(parsed))
+		var indented bytes.Buffer
+		_ = json.Indent(&indented, body, "", "  ") // it was read as JSON
+		printed = append(indented.Bytes(), '\n')
 	}
+	_, err = to.out.Write(printed)
 	return err
 }
 

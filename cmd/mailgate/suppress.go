@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,14 +75,6 @@ func changeSuppression(ctx context.Context, c *config.Config, method, email stri
 	return err
 }
 
-func look(ctx context.Context, c *config.Config, path string, into any) error {
-	body, err := ask(ctx, operatorRequest(c, http.MethodGet, path, nil), requestPatience)
-	if err == nil && json.Unmarshal(body, into) != nil {
-		err = errors.New("the answer is not mailgate's")
-	}
-	return err
-}
-
 func (s suppressed) print(to streams, asJSON bool, what string) error {
 	if asJSON {
 		return json.NewEncoder(to.out).Encode(s)
@@ -106,7 +97,7 @@ func (unsuppressCommand) Help() string {
 
 func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	var before adminAnswer
-	if err := look(ctx, c, "/admin/mailboxes/"+url.PathEscape(u.Email), &before); err != nil {
+	if _, err := look(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), &before); err != nil {
 		return err
 	}
 	// Also what is not on the list at this node may have come onto it at another.
@@ -219,7 +210,7 @@ func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to strea
 			Suppressions []listed
 			Next         string
 		}
-		if err := look(ctx, c, "/admin/suppressions?after="+url.QueryEscape(after), &page); err != nil {
+		if _, err := look(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), &page); err != nil {
 			return err
 		}
 		for _, e := range page.Suppressions {
