@@ -75,8 +75,9 @@ func (s *Server) showFigures(r *request, _ *none) (any, error) {
 		if entry.Node == s.with.Nodes.Name() || json.Unmarshal(entry.Text, &f) != nil || len(f.Nodes) != 1 {
 			continue
 		}
-		f.Nodes[0].Away = s.with.Now()-entry.At > silence
-		sum.add(f, s.with.Now(), entry.At)
+		then := s.with.Now() - entry.Ago
+		f.Nodes[0].Node, f.Nodes[0].Told, f.Nodes[0].Away = entry.Node, wire.Time(then), entry.Ago > silence
+		sum.add(f, s.with.Now(), then)
 	}
 	return sum, nil
 }

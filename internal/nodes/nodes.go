@@ -19,13 +19,13 @@ import (
 
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/recent"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 const (
-	// maxBytes bounds what Redis keeps of all nodes. An entry takes overhead more than its text there.
+	// maxBytes bounds what Redis keeps of all nodes, but for what the second before a trim adds.
 	maxBytes = 30 << 20
-	overhead = 48
 	audits   = 0.1 // of it are for what operators did
 
 	// life is how long what a node told is kept after its last word.
@@ -33,7 +33,7 @@ const (
 
 	// perSecond is how many entries a node tells in a second, so that a flood on many mailboxes costs Redis little.
 	perSecond = 1000
-	piece     = 500 // entries in a pipeline
+	piece     = 200 // entries in a pipeline
 
 	// fresh is for how long what was read is new enough.
 	fresh = 400 * time.Millisecond
@@ -78,7 +78,7 @@ type Shared struct {
 
 	own  *recent.Log
 	next uint64  // the number of the first own entry that is not told yet
-	size float64 // bytes of an entry, about
+	size float64 // bytes that an entry takes in Redis
 
 	mu   sync.Mutex
 	log  *Log              // of all nodes; nil if it was not read lately
@@ -93,10 +93,10 @@ func (s *Shared) init(of *Nodes, name string, own *recent.Log) {
 // Name returns that of this node.
 func (n *Nodes) Name() string { return n.o.Name }
 
-// Figures are what a node told of itself.
+// Figures are what a node told of itself, so many milliseconds ago by the clock of Redis.
 type Figures struct {
 	Node string
-	At   int64
+	Ago  int64
 	Text []byte
 }
 
@@ -111,7 +111,11 @@ func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
 	n.Audits.forget(now)
 	pipe := n.o.Client.Pipeline()
 	if figures != nil {
-		pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", now, figures))
+		clock, err := n.o.Client.Time(ctx).Result()
+		if err != nil {
+			return throttle.Unavailable(doing, err)
+		}
+		pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", clock.UnixMilli(), figures))
 	}
 	all := pipe.HLen(ctx, n.figures())
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -143,13 +147,12 @@ func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int,
 	untold = int(to-s.next) - len(entries)
 	s.next = to
 	entries = oneOfAlike(entries)
-	kept := s.kept(share)
-	for most = min(most, kept); len(entries) > most; entries = entries[:len(entries)-1] {
+	for most = min(most, s.kept(share)); len(entries) > most; entries = entries[:len(entries)-1] {
 		untold += recent.Times(entries[len(entries)-1])
 	}
 	slices.Reverse(entries)
 	for part := range slices.Chunk(entries, piece) {
-		lost, failed := s.append(ctx, part, int64(kept))
+		lost, failed := s.append(ctx, part, int64(s.kept(share)))
 		untold, err = untold+lost, errors.Join(err, failed)
 	}
 	return untold, err
@@ -157,7 +160,7 @@ func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int,
 
 // kept is how many entries a share of what Redis keeps is.
 func (s *Shared) kept(share float64) int {
-	return max(1, int(share*min(recent.MaxEntries, maxBytes/(s.size+overhead))))
+	return max(1, int(share*min(recent.MaxEntries, maxBytes/s.size)))
 }
 
 // trim makes room where a node has come: the streams of all, also of those that ended, are of one share.
@@ -182,12 +185,13 @@ func (s *Shared) append(ctx context.Context, entries [][]byte, kept int64) (lost
 	pipe := s.of.o.Client.Pipeline()
 	added := make([]*redis.StringCmd, len(entries))
 	for i, e := range entries {
-		text := recent.WithoutPosition(e)
-		s.size += (float64(len(text)) - s.size) / 100 // of the last hundred
-		added[i] = pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: kept, Approx: true, Values: []any{"e", text}})
+		added[i] = pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: kept, Approx: true, Values: []any{"e", recent.WithoutPosition(e)}})
 	}
 	pipe.PExpire(ctx, key, life)
-	_, err = pipe.Exec(ctx)
+	all, bytes := pipe.XLen(ctx, key), pipe.MemoryUsage(ctx, key, 0)
+	if _, err = pipe.Exec(ctx); err == nil {
+		s.size = float64(bytes.Val()) / float64(max(1, all.Val()))
+	}
 	for i, answer := range added {
 		if answer.Err() != nil {
 			lost += recent.Times(entries[i])
@@ -196,16 +200,23 @@ func (s *Shared) append(ctx context.Context, entries [][]byte, kept int64) (lost
 	return lost, err
 }
 
-// oneOfAlike returns entries with the newest in place of refusals that differ in nothing but their time. It has their count.
+// oneOfAlike returns entries, the newest first, with the newest in place of refusals of one second that differ in nothing
+// but their time. It has their count.
 func oneOfAlike(entries [][]byte) (some [][]byte) {
-	kept, count := map[string]int{}, []int{}
+	type group struct {
+		index int
+		after string // when its second began
+	}
+	kept, count := map[string]group{}, []int{}
 	for _, e := range entries {
 		if alike := refusal(e); alike != "" {
-			if i, known := kept[alike]; known {
-				count[i]++
+			at := string(recent.Text(e, "at"))
+			if g, known := kept[alike]; known && at > g.after {
+				count[g.index]++
 				continue
 			}
-			kept[alike] = len(some)
+			newest, _ := time.Parse(time.RFC3339, at)
+			kept[alike] = group{len(some), wire.Time(newest.UnixMilli() - 1000)}
 		}
 		some, count = append(some, e), append(count, 1)
 	}
@@ -303,10 +314,10 @@ func (s *Shared) Log(ctx context.Context) (*Log, error) {
 		for _, message := range streams[i].Val() {
 			s.last[one.Node] = message.ID
 			text, _ := message.Values["e"].(string)
-			if !strings.HasPrefix(text, "{") { // it is no entry
+			at, joined, ok := recent.Joined(message.ID, one.Node, text)
+			if !ok {
 				continue
 			}
-			at, joined := recent.Joined(message.ID, one.Node, text)
 			log.entries = append(log.entries, entry{log.next, at, joined})
 			log.next++
 		}
@@ -319,14 +330,16 @@ func (s *Shared) Log(ctx context.Context) (*Log, error) {
 
 // All returns the figures of all nodes, by name, of which some may have ended. Those of a day ago are deleted.
 func (n *Nodes) All(ctx context.Context) (all []Figures, err error) {
-	fields, err := n.o.Client.HGetAll(ctx, n.figures()).Result()
-	if err != nil {
+	pipe := n.o.Client.Pipeline()
+	fields, clock := pipe.HGetAll(ctx, n.figures()), pipe.Time(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, throttle.Unavailable("reading the figures of all nodes", err)
 	}
-	for name, value := range fields {
-		at, text, _ := strings.Cut(value, " ")
-		f := Figures{Node: name, Text: []byte(text)}
-		if f.At, err = strconv.ParseInt(at, 10, 64); err != nil || n.o.Now()-f.At > life.Milliseconds() {
+	for name, value := range fields.Val() {
+		told, text, _ := strings.Cut(value, " ")
+		at, err := strconv.ParseInt(told, 10, 64)
+		f := Figures{name, clock.Val().UnixMilli() - at, []byte(text)}
+		if err != nil || f.Ago > life.Milliseconds() {
 			_ = n.o.Client.HDel(ctx, n.figures(), name).Err() // else the next reader does
 			continue
 		}

@@ -54,15 +54,19 @@ func (l *Log) Add(at int64, members []byte) {
 }
 
 // Joined returns an entry of a node, without its position there, as one among those of all nodes, and its position among
-// them: by its time, and then by its id at the node.
-func Joined(id, node, entry string) (position string, joined []byte) {
-	_, rest, _ := strings.Cut(entry, `"at":"`)
+// them: by its time, and then by its id at the node. It returns false if that is no entry.
+func Joined(id, node, entry string) (position string, joined []byte, ok bool) {
+	rest, begins := strings.CutPrefix(entry, `{"at":"`)
 	at, _, _ := strings.Cut(rest, `"`)
+	if !begins || len(at) != len("2006-01-02T15:04:05.000Z") {
+		return "", nil, false
+	}
 	position = at + "." + id + "." + node
 	o := make(wire.Object, 0, len(entry)+128)
 	o.String("position", position)
 	o.String("node", node)
-	return position, append(append(o, ','), entry[1:]...)
+	joined = append(append(o, ','), entry[1:]...)
+	return position, joined, jsontext.Value(joined).IsValid()
 }
 
 // Position returns where an entry is in its log. Those of later entries are greater, as texts.
