@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/hooks"
@@ -18,9 +17,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"golang.org/x/time/rate"
 )
-
-// relayBuckets are in seconds: a relay takes tenths of one to many.
-var relayBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
 
 // metrics are the server's figures beside those of the ledger. None has a label that a caller chooses, so their number is
 // bounded, and none names a mailbox.
@@ -40,7 +36,7 @@ func newMetrics(o Options, connections func() int) *metrics {
 			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
 		durations: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
-			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
+			Buckets: append([]float64{.0001, .0005}, relay.Buckets...)}, []string{"route"}),
 		resets: with.NewCounter(prometheus.CounterOpts{
 			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
 	}
@@ -106,29 +102,6 @@ func (s *Server) showMetrics(c *fiber.Ctx) error {
 	}
 	requestOf(c).Level = slog.LevelDebug
 	return respondRaw(c, string(expfmt.NewFormat(expfmt.TypeTextPlain)), last.text)
-}
-
-// RelayHooks makes and registers the metrics of the relays and returns the hooks that
-// feed them, for relay.Options. The registry is the one the Server is given.
-func RelayHooks(registry *prometheus.Registry) relay.Hooks {
-	with := promauto.With(registry)
-	tries := with.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "mailgate_relay_try_duration_seconds", Help: "Time of one attempt at one relay, by result.", Buckets: relayBuckets}, []string{"relay", "result"})
-	paced := with.NewHistogram(prometheus.HistogramOpts{
-		Name: "mailgate_relay_paced_seconds", Help: "Time emails waited for the send rate.", Buckets: relayBuckets})
-	openings := with.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_relay_circuit_opens_total", Help: "Times the relay's circuit breaker opened."}, []string{"relay"})
-	return relay.Hooks{
-		Tried: func(relay, result string, took time.Duration) {
-			tries.WithLabelValues(relay, result).Observe(took.Seconds())
-		},
-		Paced: func(waited time.Duration) { paced.Observe(waited.Seconds()) },
-		Circuit: func(relay string, open bool) {
-			if open {
-				openings.WithLabelValues(relay).Inc()
-			}
-		},
-	}
 }
 
 // relayGauges are the current figures of the relays, read when metrics are gathered. Accounts at

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/suppression"
 )
 
@@ -15,12 +16,8 @@ type Metrics struct {
 	Suppressed *prometheus.CounterVec // by the reason
 }
 
-// In seconds: a decision takes microseconds in one process and milliseconds in a cluster; a relay takes tenths of a second
-// to many seconds.
-var (
-	decisionBuckets = []float64{.000005, .00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}
-	relayBuckets    = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
-)
+// decisionBuckets are in seconds: a decision takes microseconds in one process and milliseconds in a cluster.
+var decisionBuckets = []float64{.000005, .00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}
 
 // NewMetrics makes and registers the Metrics. What alerts use begins at zero: Prometheus sees no increase in a series that
 // begins with its first count.
@@ -30,7 +27,7 @@ func NewMetrics(registry prometheus.Registerer) Metrics {
 		Decisions: with.NewHistogram(prometheus.HistogramOpts{
 			Name: "mailgate_decision_duration_seconds", Help: "Time to decide a send.", Buckets: decisionBuckets}),
 		Relays: with.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mailgate_relay_duration_seconds", Help: "Time to hand an email to a relay, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
+			Name: "mailgate_relay_duration_seconds", Help: "Time to hand an email to a relay, by outcome.", Buckets: relay.Buckets}, []string{"outcome"}),
 		Refunds: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_refunds_total", Help: "Refunds of quota for emails that were not sent, by result."}, []string{"result"}),
 		Suppressed: with.NewCounterVec(prometheus.CounterOpts{

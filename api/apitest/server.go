@@ -114,7 +114,7 @@ func New(with Setup) *Server {
 	s.Mailboxes = local.New(s.Store.Table("mailboxes"), throttle.DefaultPolicy())
 	s.Codes, s.Requests = keyed.Local(s.Store.Table("codes")), keyed.Local(s.Store.Table("requests"))
 	metrics := prometheus.NewRegistry()
-	s.openRelays(with.Faults, relay.Options{Hooks: api.RelayHooks(metrics)})
+	s.openRelays(with.Faults, relay.Options{Metrics: relay.NewMetrics(metrics)})
 	composer := must.Have(message.NewComposer(must.Have(message.ParseSender("Acme <no-reply@acme.example>")), must.Have(message.LoadTemplates(nil, "en"))))
 	o := Options{Relay: s.relays, Proofs: must.Have(proof.New(nil, []byte(secret)))}
 	o.Live = delivery.Live{

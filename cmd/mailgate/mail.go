@@ -49,7 +49,7 @@ const paceQueue = 100
 
 // newRelays prepares the connections to the relays; the first email dials. They are greeted by
 // the sender's domain: the name of a machine is often one that no relay can look up.
-func newRelays(c *config.Config, log *slog.Logger, notes relay.Hooks) (*relay.Relays, error) {
+func newRelays(c *config.Config, log *slog.Logger, metrics relay.Metrics) (*relay.Relays, error) {
 	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
 	relays, err := relay.New(c.SMTPURL, relay.Options{
 		MaxConns: c.SMTPMaxConns,
@@ -57,7 +57,7 @@ func newRelays(c *config.Config, log *slog.Logger, notes relay.Hooks) (*relay.Re
 		HELO:     domain,
 		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: paceQueue},
 		Logger:   log,
-		Hooks:    notes,
+		Metrics:  metrics,
 	})
 	if err != nil {
 		return nil, c.Complain("smtp-url", err.Error())

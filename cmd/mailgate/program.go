@@ -93,7 +93,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.relays, err = newRelays(c, p.log, api.RelayHooks(p.metrics)); err != nil {
+	if p.relays, err = newRelays(c, p.log, relay.NewMetrics(p.metrics)); err != nil {
 		return err
 	}
 	if p.tracer, err = openTracer(ctx, p.log); err != nil {

@@ -53,7 +53,7 @@ func (command testEmailCommand) Run(ctx context.Context, c *config.Config, to st
 
 // sendOne hands over one email and closes the connection.
 func sendOne(ctx context.Context, c *config.Config, mail message.Message) (receipt relay.Receipt, err error) {
-	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Hooks{})
+	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Metrics{})
 	if err != nil {
 		return receipt, err
 	}

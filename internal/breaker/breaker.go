@@ -44,9 +44,8 @@ const AfterTrial = 1000
 // lets none pass until the cooldown is over, and then one trial. It may be used from any
 // number of goroutines.
 type Circuit struct {
-	rule    Rule
-	now     func() int64
-	changed func(open bool)
+	rule Rule
+	now  func() int64
 
 	mu       sync.Mutex
 	failures int   // in a row, while closed
@@ -55,11 +54,8 @@ type Circuit struct {
 	trying   bool  // a trial is in progress
 }
 
-// NewCircuit returns a closed Circuit. Now is its clock, in milliseconds. Changed is called
-// when it opens and when it closes, and may ask it.
-func NewCircuit(r Rule, now func() int64, changed func(open bool)) *Circuit {
-	return &Circuit{rule: r, now: now, changed: changed}
-}
+// NewCircuit returns a closed Circuit. Now is its clock, in milliseconds.
+func NewCircuit(r Rule, now func() int64) *Circuit { return &Circuit{rule: r, now: now} }
 
 // Ask decides whether a call may be made now. Every pass that is OK must be settled.
 func (c *Circuit) Ask() Pass {
@@ -100,21 +96,21 @@ func (c *Circuit) Open() bool {
 	return c.reopens != 0
 }
 
-// Close closes the circuit, as a server does that answers without a call. A trial in progress may open it again.
-func (c *Circuit) Close() {
+// Close closes the circuit, as a server does that answers without a call, and reports whether it was open. A trial in
+// progress may open it again.
+func (c *Circuit) Close() (closed bool) {
 	c.mu.Lock()
-	before := c.reopens != 0
+	defer c.mu.Unlock()
+	closed = c.reopens != 0
 	c.failures, c.reopens = 0, 0
-	c.mu.Unlock()
-	if before {
-		c.changed(false)
-	}
+	return closed
 }
 
-// Settle records the outcome of a pass that was OK. While it is open only the trial counts:
-// calls from before are ignored.
-func (c *Circuit) Settle(p Pass, o Outcome) {
+// Settle records the outcome of a pass that was OK, and reports whether that opened or closed the circuit. While it is
+// open only the trial counts: calls from before are ignored.
+func (c *Circuit) Settle(p Pass, o Outcome) (turned bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	before := c.reopens != 0
 	switch {
 	case p.Trial:
@@ -127,11 +123,7 @@ func (c *Circuit) Settle(p Pass, o Outcome) {
 			c.open(max(1, c.rule.Cooldown.Milliseconds()))
 		}
 	}
-	after := c.reopens != 0
-	c.mu.Unlock()
-	if before != after {
-		c.changed(after)
-	}
+	return before != (c.reopens != 0)
 }
 
 func (c *Circuit) settleTrial(o Outcome) {

@@ -41,7 +41,7 @@ func TestCircuit_StepByStep_OpensAndCloses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := int64(0)
-			circuit := NewCircuit(rule, func() int64 { return now }, func(bool) {})
+			circuit := NewCircuit(rule, func() int64 { return now })
 			var passes []Pass
 			for i, s := range steps {
 				now = s.at
@@ -63,15 +63,11 @@ func TestCircuit_StepByStep_OpensAndCloses(t *testing.T) {
 	}
 }
 
-// Of many simultaneous calls one is the trial, and no failure is lost. Changes are told once,
-// and may be answered with a question.
+// Of many simultaneous calls one is the trial, and no failure is lost. Changes are told once.
 func TestCircuit_Concurrent_CountsEach(t *testing.T) {
 	var now atomic.Int64
-	var circuit *Circuit
-	var told []bool
-	circuit = NewCircuit(Rule{Failures: 32, Cooldown: time.Microsecond, MaxCooldown: time.Second}, now.Load, func(open bool) {
-		told = append(told, open == circuit.Open())
-	})
+	var turned atomic.Int64
+	circuit := NewCircuit(Rule{Failures: 32, Cooldown: time.Microsecond, MaxCooldown: time.Second}, now.Load)
 	all := func(call func()) {
 		var group sync.WaitGroup
 		for range 32 {
@@ -79,9 +75,13 @@ func TestCircuit_Concurrent_CountsEach(t *testing.T) {
 		}
 		group.Wait()
 	}
-	all(func() { circuit.Settle(circuit.Ask(), Failed) })
-	if wait := circuit.Wait(); wait != 1 {
-		t.Fatalf("after as many failures as it takes it waits %d ms, want 1", wait)
+	all(func() {
+		if circuit.Settle(circuit.Ask(), Failed) {
+			turned.Add(1)
+		}
+	})
+	if wait := circuit.Wait(); wait != 1 || turned.Load() != 1 {
+		t.Fatalf("after as many failures as it takes it waits %d ms, want 1; it told %d changes", wait, turned.Load())
 	}
 	now.Add(1)
 	var trials atomic.Int64
@@ -93,28 +93,22 @@ func TestCircuit_Concurrent_CountsEach(t *testing.T) {
 	if trials.Load() != 1 || !circuit.Open() {
 		t.Errorf("%d trials, open %v; want one, and open until it ends", trials.Load(), circuit.Open())
 	}
-	circuit.Settle(Pass{OK: true, Trial: true}, Answered)
-	if len(told) != 2 || !told[0] || !told[1] {
-		t.Errorf("told %v, want that it opened and closed", told)
+	if !circuit.Settle(Pass{OK: true, Trial: true}, Answered) || circuit.Open() {
+		t.Error("it has not told that it closed")
 	}
 }
 
 // A server that answers otherwise closes it, and the next failures open it for the first cooldown.
 func TestCircuit_Close_BeginsAnew(t *testing.T) {
-	var told []bool
-	c := NewCircuit(Rule{Failures: 1, Cooldown: time.Second, MaxCooldown: 9 * time.Second}, func() int64 { return 0 }, func(open bool) { told = append(told, open) })
+	c := NewCircuit(Rule{Failures: 1, Cooldown: time.Second, MaxCooldown: 9 * time.Second}, func() int64 { return 0 })
 	for range 2 {
-		c.Settle(c.Ask(), Failed)
-		if wait := c.Wait(); wait != 1000 {
-			t.Errorf("it waits %d ms", wait)
+		opened := c.Settle(c.Ask(), Failed)
+		if wait := c.Wait(); wait != 1000 || !opened {
+			t.Errorf("it waits %d ms; it told that it opened: %v", wait, opened)
 		}
-		c.Close()
-		c.Close()
-		if c.Open() || c.Wait() != 0 {
-			t.Error("it is open")
+		first, second := c.Close(), c.Close()
+		if c.Open() || c.Wait() != 0 || !first || second {
+			t.Errorf("it is open, or told wrongly that it closed: %v, %v", first, second)
 		}
-	}
-	if len(told) != 4 || !told[0] || told[1] {
-		t.Errorf("it told %v", told)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"github.com/mailgate/mailgate/internal/breaker"
 )
 
@@ -23,22 +26,33 @@ type Options struct {
 	Pace Pace
 	// Logger may be nil. Nothing logged holds an address or a secret.
 	Logger *slog.Logger
-	// Hooks feed metrics.
-	Hooks Hooks
+	// Metrics are registered nowhere by default.
+	Metrics Metrics
 
 	limits *limits
 }
 
-// Hooks are called from many goroutines at once and must not block. Any may be nil. A relay
-// is named by its host:port.
-type Hooks struct {
-	// Tried is called after each try to hand an email to a relay. The result is "sent" or an
-	// Outcome.
-	Tried func(relay, result string, took time.Duration)
-	// Paced is called with the time that an email waited under the pace.
-	Paced func(waited time.Duration)
-	// Circuit is called when a relay's circuit breaker opens and when it closes.
-	Circuit func(relay string, open bool)
+// Metrics count what Relays do, in seconds. A relay is named by its host:port.
+type Metrics struct {
+	Tries  prometheus.ObserverVec // of one attempt, by relay and result: "sent" or an Outcome
+	Paced  prometheus.Observer    // that an email waited under the pace
+	Opened *prometheus.CounterVec // the times that a relay's circuit breaker opened
+}
+
+// Buckets are those of times, in seconds: a relay takes tenths of one to many.
+var Buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
+
+// NewMetrics makes and registers the Metrics.
+func NewMetrics(registry prometheus.Registerer) Metrics {
+	with := promauto.With(registry)
+	return Metrics{
+		Tries: with.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mailgate_relay_try_duration_seconds", Help: "Time of one attempt at one relay, by result.", Buckets: Buckets}, []string{"relay", "result"}),
+		Paced: with.NewHistogram(prometheus.HistogramOpts{
+			Name: "mailgate_relay_paced_seconds", Help: "Time emails waited for the send rate.", Buckets: Buckets}),
+		Opened: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_relay_circuit_opens_total", Help: "Times the relay's circuit breaker opened."}, []string{"relay"}),
+	}
 }
 
 // limits are constants of the product, which tests change.
@@ -74,14 +88,8 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Hooks.Tried == nil {
-		o.Hooks.Tried = func(string, string, time.Duration) {}
-	}
-	if o.Hooks.Paced == nil {
-		o.Hooks.Paced = func(time.Duration) {}
-	}
-	if o.Hooks.Circuit == nil {
-		o.Hooks.Circuit = func(string, bool) {}
+	if o.Metrics.Tries == nil {
+		o.Metrics = NewMetrics(nil)
 	}
 	return o
 }

@@ -45,7 +45,9 @@ func (r *Relays) probe(one *relay) {
 		c, failure := one.dial(b)
 		if failure == nil {
 			c.quit()
-			one.circuit.Close()
+			if one.circuit.Close() {
+				one.turned(false)
+			}
 		}
 		release()
 		if failure == nil || failure.reached() {

@@ -38,15 +38,18 @@ func newRelay(url URL, o Options) *relay {
 		}
 	}
 	r.pool = &pool{options: o, inUse: map[string]int{}}
-	r.circuit = breaker.NewCircuit(o.limits.Breaker, o.limits.Now, func(open bool) {
-		if open {
-			r.log.Warn("relay circuit breaker opened")
-		} else {
-			r.log.Info("relay circuit breaker closed")
-		}
-		o.Hooks.Circuit(r.name, open)
-	})
+	r.circuit = breaker.NewCircuit(o.limits.Breaker, o.limits.Now)
 	return r
+}
+
+// turned notes that the circuit has opened or closed.
+func (r *relay) turned(open bool) {
+	if !open {
+		r.log.Info("relay circuit breaker closed")
+		return
+	}
+	r.log.Warn("relay circuit breaker opened")
+	r.options.Metrics.Opened.WithLabelValues(r.name).Inc()
 }
 
 // usable reports whether the circuit lets an email pass.
@@ -57,7 +60,7 @@ func (r *relay) circuitOpen(ms int64) *Error {
 }
 
 func (r *relay) tried(result string, began time.Time) {
-	r.options.Hooks.Tried(r.name, result, time.Since(began))
+	r.options.Metrics.Tries.WithLabelValues(r.name, result).Observe(time.Since(began).Seconds())
 }
 
 // overLimit reports whether a new connection was refused for now, or an email because others

@@ -94,7 +94,7 @@ func (tx *transaction) pace() *Error {
 	began := time.Now()
 	failure := r.pacer.wait(tx.budget)
 	if failure == nil {
-		r.options.Hooks.Paced(time.Since(began))
+		r.options.Metrics.Paced.Observe(time.Since(began).Seconds())
 	}
 	return failure
 }
@@ -173,7 +173,9 @@ func (tx *transaction) endTry(failure *Error) {
 		tx.conn.leave()
 	}
 	outcome := health(tx.budget.ctx, failure)
-	r.circuit.Settle(tx.pass, outcome)
+	if r.circuit.Settle(tx.pass, outcome) {
+		r.turned(outcome == breaker.Failed)
+	}
 	tx.relays.watch(r, failure, outcome)
 	r.pool.release(tx.conn, tx.domain())
 }

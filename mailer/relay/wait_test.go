@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // queued are relays whose only connection is taken until it is released, so that no email gets
@@ -93,10 +94,9 @@ func TestPace_Waiting_EvenDistances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mails, apart = 12, 10 * time.Millisecond
 		waits := make(chan time.Duration, mails)
-		begin, _ := queued(t, Options{
-			Pace:  Pace{PerSecond: 100, Queue: mails},
-			Hooks: Hooks{Paced: func(waited time.Duration) { waits <- waited }},
-		}, 2)
+		o := Options{Pace: Pace{PerSecond: 100, Queue: mails}, Metrics: NewMetrics(nil)}
+		o.Metrics.Paced = prometheus.ObserverFunc(func(waited float64) { waits <- time.Duration(waited * float64(time.Second)) })
+		begin, _ := queued(t, o, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range mails {
 			go begin(ctx)
