@@ -131,26 +131,15 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...Admission) erro
 // History returns the sends of a key inside the longest window, oldest first. A counter keeps none:
 // the error is errors.ErrUnsupported.
 func (l *Limiter) History(ctx context.Context, key string) (History, error) {
-	policy, err := l.policy()
-	if err != nil {
-		return nil, err
+	policy, ok := l.Algorithm.(Policy)
+	if !ok && l.check() == nil {
+		return nil, fmt.Errorf("history of a %s: %w", l.Algorithm, errors.ErrUnsupported)
 	}
 	r, err := l.do(ctx, key, StepPeek)
 	if err != nil {
 		return nil, err
 	}
 	return policy.History(r.State, r.Now), nil
-}
-
-func (l *Limiter) policy() (Policy, error) {
-	if err := l.check(); err != nil {
-		return Policy{}, err
-	}
-	policy, ok := l.Algorithm.(Policy)
-	if !ok {
-		return policy, fmt.Errorf("history of a %s: %w", l.Algorithm, errors.ErrUnsupported)
-	}
-	return policy, nil
 }
 
 // check returns ErrLimiter for what New and With do not make: a zero Policy would admit everything, and
@@ -162,10 +151,13 @@ func (l *Limiter) check() error {
 	return nil
 }
 
-// do checks what a caller can get wrong, and asks the home.
+// do checks what a caller can get wrong, and asks the home. What was never charged may be released.
 func (l *Limiter) do(ctx context.Context, key string, step Step, all ...Admission) (r Reply, err error) {
-	if err = cmp.Or(l.check(), CheckKey(key)); err == nil {
-		err = checkIDs(step, all)
+	err = cmp.Or(l.check(), CheckKey(key))
+	for _, one := range all {
+		if err == nil && step != StepRelease && !one.ID.Valid() {
+			err = ErrID // which does not fit a record
+		}
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", step, err)
@@ -177,14 +169,4 @@ func (l *Limiter) do(ctx context.Context, key string, step Step, all ...Admissio
 		return Reply{}, Unavailable(string(step), err)
 	}
 	return r, nil
-}
-
-// checkIDs returns ErrID for one that does not fit a record. What was never charged may be released.
-func checkIDs(step Step, all []Admission) error {
-	for _, one := range all {
-		if step != StepRelease && !one.ID.Valid() {
-			return ErrID
-		}
-	}
-	return nil
 }
