@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,18 +97,10 @@ func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }
 
-// wait waits until the positions of all recipients in queues have come. One that comes after the end of ctx, or of a
-// drain, is not waited for.
+// wait waits until the positions of all recipients in queues have come. If the last comes after the end of ctx, or of a
+// drain, none is waited for.
 func (a *Attempt) wait(ctx context.Context) error {
-	for _, c := range a.charges {
-		if err := a.service.wait(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Service) wait(ctx context.Context, c *charge) error {
+	c := slices.MaxFunc(a.charges, func(one, other *charge) int { return one.ready.Compare(other.ready) })
 	length, late := time.Until(c.ready), tooLate{c.decision.Delay}
 	if length <= 0 {
 		return nil
@@ -117,14 +110,14 @@ func (s *Service) wait(ctx context.Context, c *charge) error {
 	}
 	timer := time.NewTimer(length)
 	defer timer.Stop()
-	for draining := s.draining; ; draining = nil {
+	for draining := a.service.draining; ; draining = nil {
 		select {
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
 			return late
 		case <-draining:
-			if !c.ready.Before(s.last) {
+			if !c.ready.Before(a.service.last) {
 				return late
 			}
 		}
