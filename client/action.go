@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"time"
 )
 
@@ -43,10 +45,9 @@ type actionJSON struct {
 }
 
 func (c *Client) act(ctx context.Context, action string, r request, complete func(*answer) bool) (*answer, error) {
-	name, err := segment(action)
-	if err != nil {
-		return &answer{}, err
+	if action == "" || action == "." || action == ".." { // which would lead to another path
+		return &answer{}, errors.New("mailgate: the action is empty or consists of dots")
 	}
-	r.path = "/actions/" + name + "/" + r.op
+	r.path = "/actions/" + url.PathEscape(action) + "/" + r.op
 	return c.do(ctx, r, complete)
 }

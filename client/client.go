@@ -151,11 +151,3 @@ func (c *Client) request(ctx context.Context, r request, body []byte) (*http.Req
 	}
 	return request, nil
 }
-
-// segment escapes an action's name. An empty one, or dots, would lead to another path.
-func segment(action string) (string, error) {
-	if action == "" || action == "." || action == ".." {
-		return "", errors.New("mailgate: the action is empty or consists of dots")
-	}
-	return url.PathEscape(action), nil
-}
