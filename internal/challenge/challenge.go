@@ -17,12 +17,9 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// Life is for how many milliseconds a challenge can be solved. Remembered is how long the hash of a token must count as
-// used, which is longer than the token is valid by any node's clock.
-const (
-	Life       = 5 * 60 * 1000
-	Remembered = 4 * Life
-)
+// Life is for how many milliseconds a challenge can be solved. The hash of a token must count as used for longer than the
+// token is valid by any node's clock: four times as long.
+const Life = 5 * 60 * 1000
 
 const purpose = "mailgate challenge: proofs of work, version 1"
 
