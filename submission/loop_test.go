@@ -246,12 +246,15 @@ func TestReplies_NextIsIncomplete_AreSent(t *testing.T) {
 	c.reads("250")
 	c.write("3456789")
 	c.reads("502")
-	c.write("MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<" + alice + ">\r\nDATA\r\n" + letter)
-	for _, want := range []string{"250", "250", "354"} {
+	c.write("MAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<" + alice + ">\r\nRCPT TO:<nobody>\r\nDATA\r\n" + letter)
+	for _, want := range []string{"250", "250", "5", "354"} {
 		c.reads(want)
 	}
-	c.write(".\r\n")
+	c.write(".\r\nQUIT\r\n")
 	c.reads("250")
+	c.reads("221")
+	c.ends()
+	r.sent(1)
 }
 
 // The time for a reply does not end the handshake that follows it.
