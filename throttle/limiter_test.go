@@ -51,10 +51,15 @@ func TestLimiter_NotMadeByNew_RefusesEachCall(t *testing.T) {
 	}
 }
 
-// With keeps to the form of the records, whatever has become of the limiter.
-func TestWith_AnotherForm_Panics(t *testing.T) {
+// With keeps to the form of the records, whatever has become of the limiter, and a zero value has none.
+func TestNewAndWith_NoForm_Panic(t *testing.T) {
 	l := local.Memory(throttle.DefaultPolicy())
-	for name, with := range map[string]func(){
+	for name, make := range map[string]func(){
+		"a zero policy":      func() { throttle.New(throttle.Policy{}, l.Home) },
+		"a zero window":      func() { throttle.New(throttle.FixedWindow{}, l.Home) },
+		"a zero slide":       func() { throttle.New(throttle.SlidingWindow{}, l.Home) },
+		"a zero bucket":      func() { throttle.New(throttle.TokenBucket{}, l.Home) },
+		"a zero queue":       func() { throttle.New(throttle.LeakyBucket{}, l.Home) },
 		"nil":                func() { l.With(nil) },
 		"a zero value":       func() { l.With(throttle.Policy{}) },
 		"another form":       func() { l.With(throttletest.Counters(t, "t=1/1s")["fixed window"]) },
@@ -64,10 +69,10 @@ func TestWith_AnotherForm_Panics(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("With made a limiter by %s", name)
+					t.Errorf("a limiter was made by %s", name)
 				}
 			}()
-			with()
+			make()
 		}()
 	}
 }

@@ -78,6 +78,8 @@ func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
 		l := c.begin(body, idempotency.Started).Lease
 		elsewhere.begin(body, idempotency.InFlight)
 		elsewhere.begin(other, idempotency.Mismatch)
+		blog := caller{t, c.requests, idempotency.Name{Caller: "blog", Key: c.name.Key}}
+		blog.begin(other, idempotency.Started) // as callers are apart
 		c.handOver(l, true)
 		c.handOver(l, false)
 		elsewhere.begin(body, idempotency.InFlight)
@@ -122,14 +124,6 @@ func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {
 	c.finish(l.Lease, first, false)
 	c.abandon(l.Lease, false)
 	c.handOver(again.Lease, true)
-}
-
-func TestRequests_Callers_AreApart(t *testing.T) {
-	a, _, _ := inMemory(t)
-	b := a
-	b.name.Caller = "blog"
-	a.begin(body, idempotency.Started)
-	b.begin(other, idempotency.Started)
 }
 
 // Of many that begin at once one is told to do it; and when its lease has ended, again one.

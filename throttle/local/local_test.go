@@ -71,20 +71,6 @@ func TestNew_OtherForm_CountsApart(t *testing.T) {
 	}
 }
 
-func TestNew_ZeroValue_Panics(t *testing.T) {
-	table := open(t, cache.Options{}).Table("visitors")
-	for _, a := range []throttle.Algorithm{throttle.Policy{}, throttle.FixedWindow{}, throttle.SlidingWindow{}, throttle.TokenBucket{}, throttle.LeakyBucket{}} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("a limiter by a zero %T", a)
-				}
-			}()
-			local.New(table, a)
-		}()
-	}
-}
-
 // A call on a closed store is unavailable, says why and does not name the mailbox.
 func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
 	store := open(t, cache.Options{})
