@@ -107,14 +107,6 @@ func (e *Events) Note(at int64, kind string, to address.Address, members []byte)
 	if e == nil {
 		return
 	}
-	select {
-	case e.notes <- newNote(kind, to, at, members):
-	default:
-		e.counts.WithLabelValues(droppedBusy).Inc()
-	}
-}
-
-func newNote(kind string, to address.Address, at int64, members []byte) note {
 	var data, body wire.Object
 	data.String("email", to.String())
 	data = append(data, members...)
@@ -123,23 +115,28 @@ func newNote(kind string, to address.Address, at int64, members []byte) note {
 	body.Raw("data", data.End())
 	n := note{mailbox: to.Hash(), frequent: kind == "email.refused", at: at}
 	n.line = fmt.Appendf(nil, "evt_%s %d %s %s\n", rand.Text(), at, n.mailbox, body.End())
-	return n
+	select {
+	case e.notes <- n:
+	default:
+		e.counts.WithLabelValues(droppedBusy).Inc()
+	}
 }
 
 // event is one in the journal.
 type event struct {
 	mailbox string // its hash
 	noted   int64
-	at      place
+	key     string // of its line
+	size    int64
 }
 
-// parseLine reads the line of an event: what is kept in memory but for its place, and what is posted.
+// parseLine reads the line of an event: what is kept in memory but for its key, and what is posted.
 func parseLine(line []byte) (e event, id string, body []byte, err error) {
 	parts := bytes.SplitN(bytes.TrimSuffix(line, []byte("\n")), []byte(" "), 4)
 	if len(parts) < 4 {
 		return e, "", nil, errLine
 	}
-	e.mailbox = string(parts[2])
+	e.mailbox, e.size = string(parts[2]), int64(len(line))
 	e.noted, err = strconv.ParseInt(string(parts[1]), 10, 64)
 	return e, string(parts[0]), parts[3], err
 }

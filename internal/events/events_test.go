@@ -322,7 +322,7 @@ func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	must.OK(t, r.Close())
 
 	j, waiting := openAlone(t, dir, MaxBytes)
-	late := waiting[len(waiting)-1].at.key
+	late := waiting[len(waiting)-1].key
 	must.OK(t, j.table.Update(t.Context(), late, func(line []byte, now int64) ([]byte, int64) {
 		parts := strings.SplitN(string(line), " ", 3)
 		return fmt.Append(nil, parts[0], " ", now-lifetime.Milliseconds()-1000, " ", parts[2]), now + 10_000_000

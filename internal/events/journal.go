@@ -20,12 +20,6 @@ type journal struct {
 	last  uint64 // the newest number
 }
 
-// place is where an event is.
-type place struct {
-	key  string
-	size int64
-}
-
 const (
 	// format is the version of the lines.
 	format = 1
@@ -57,8 +51,8 @@ func openJournal(o Options) (_ *journal, waiting []event, err error) {
 			damaged = err
 			return false
 		}
-		e.at = place{key, int64(len(line))}
-		j.size += e.at.size
+		e.key = key
+		j.size += e.size
 		waiting = append(waiting, e)
 		return true
 	})
@@ -69,23 +63,23 @@ func openJournal(o Options) (_ *journal, waiting []event, err error) {
 }
 
 // add adds an event of which a part of the journal, of 1, may be full. It is kept once the batch of ctx is.
-func (j *journal) add(ctx context.Context, n note, part float64) (place, error) {
-	size := int64(len(n.line))
-	if float64(j.size+size) > part*float64(j.most) {
-		return place{}, errFull
+func (j *journal) add(ctx context.Context, n note, part float64) (event, error) {
+	e := event{mailbox: n.mailbox, noted: n.at, size: int64(len(n.line))}
+	if float64(j.size+e.size) > part*float64(j.most) {
+		return e, errFull
 	}
 	j.last++
-	p := place{fmt.Sprintf("%020d", j.last), size}
-	err := j.table.Update(ctx, p.key, func([]byte, int64) ([]byte, int64) { return n.line, n.at + kept.Milliseconds() })
+	e.key = fmt.Sprintf("%020d", j.last)
+	err := j.table.Update(ctx, e.key, func([]byte, int64) ([]byte, int64) { return n.line, n.at + kept.Milliseconds() })
 	if err == nil {
-		j.size += size
+		j.size += e.size
 	}
-	return p, err
+	return e, err
 }
 
 // read returns what is posted of an event.
-func (j *journal) read(p place) (id string, body []byte, err error) {
-	line, err := j.table.Get(context.Background(), p.key)
+func (j *journal) read(e event) (id string, body []byte, err error) {
+	line, err := j.table.Get(context.Background(), e.key)
 	if err == nil {
 		_, id, body, err = parseLine(line)
 	}
@@ -93,8 +87,8 @@ func (j *journal) read(p place) (id string, body []byte, err error) {
 }
 
 // remove removes an event, within a second.
-func (j *journal) remove(p place) error {
-	j.size -= p.size
+func (j *journal) remove(e event) error {
+	j.size -= e.size
 	later, _ := cache.Batch(context.Background())
-	return j.table.Update(later, p.key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	return j.table.Update(later, e.key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
 }

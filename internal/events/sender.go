@@ -107,7 +107,7 @@ func (s *sender) begin(life context.Context) <-chan time.Time {
 			s.endFirst(m, droppedLate)
 			continue
 		}
-		id, body, err := s.journal.read(m.events[0].at)
+		id, body, err := s.journal.read(m.events[0])
 		if errors.Is(err, errLine) || errors.Is(err, cache.ErrCorrupt) {
 			s.warn("an event is lost, as the journal cannot be read", err)
 			s.endFirst(m, droppedDisk)
@@ -200,14 +200,14 @@ func (s *sender) record(n note) {
 		if n.frequent {
 			part = refusals
 		}
-		at, err := s.journal.add(ctx, n, part)
+		e, err := s.journal.add(ctx, n, part)
 		switch {
 		case errors.Is(err, errFull):
 			s.events.counts.WithLabelValues(droppedFull).Inc()
 		case err != nil:
 			s.lose(1, err)
 		default:
-			added = append(added, event{n.mailbox, n.at, at})
+			added = append(added, e)
 		}
 		if len(s.events.notes) == 0 || len(added) == together {
 			break
@@ -217,7 +217,7 @@ func (s *sender) record(n note) {
 	if err := wait(context.Background()); err != nil {
 		s.lose(len(added), err)
 		for _, e := range added {
-			s.journal.size -= e.at.size
+			s.journal.size -= e.size
 		}
 		return
 	}
@@ -248,7 +248,7 @@ func (s *sender) queue(e event) {
 func (s *sender) endFirst(m *mailbox, result string) {
 	s.events.counts.WithLabelValues(result).Inc()
 	s.waiting.Dec()
-	if err := s.journal.remove(m.events[0].at); err != nil {
+	if err := s.journal.remove(m.events[0]); err != nil {
 		s.warn("the journal of events cannot be written: some will be posted again", err)
 	}
 	if m.events, m.tries = m.events[1:], 0; len(m.events) == 0 {
