@@ -133,14 +133,6 @@ func (d *directory) warn(log *slog.Logger, found findings) {
 	}
 }
 
-// markClosed notes that the log is in order before it is moved into the database.
-func (d *directory) markClosed() error {
-	if !d.open() && !d.accepts {
-		return nil
-	}
-	return d.mark(stateClosed)
-}
-
 // opened marks the directory as open, and notes which files are.
 func (d *directory) opened() error {
 	for _, path := range d.paths() {

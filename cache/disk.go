@@ -124,8 +124,10 @@ func (d *disk) open(o Options) (err error) {
 		return d.dir.acceptable(fmt.Errorf("%w: %d records in %s have changed", ErrCorrupt, n, d.dir.database))
 	}
 	d.dir.warn(d.log, found)
-	if err := d.dir.markClosed(); err != nil {
-		return err
+	if d.dir.open() || d.dir.accepts { // the log is in order before it is moved into the database
+		if err := d.dir.mark(stateClosed); err != nil {
+			return err
+		}
 	}
 	if d.db, err = openDatabase(d.dir.database, o.Sync, o.Format, d.dir.free()); err != nil {
 		return err
