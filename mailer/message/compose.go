@@ -164,6 +164,9 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	if err := r.checkSubject(subject); err != nil {
 		return Message{}, err
 	}
+	if !isPlain(subject) {
+		subject = encodedWords(subject)
+	}
 	own := c.headOf(r)
 	id := "<" + r.ID + "@" + own.domain + ">"
 	head := make([]byte, 0, l.size+len(own.lines)+len(r.Fields)+1024)
@@ -171,7 +174,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	head = time.UnixMilli(r.NowMS).UTC().AppendFormat(head, "Date: "+time.RFC1123Z+"\r\n")
 	head = append(head, own.lines...)
 	var err error
-	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(subject)}, {"Message-ID", id}} {
+	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", subject}, {"Message-ID", id}} {
 		if head, err = appendHeader(head, header[0], header[1]); err != nil {
 			return Message{}, fmt.Errorf("composing the email: %w", err)
 		}

@@ -107,15 +107,6 @@ func IsControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) || r == '\ufeff'
 }
 
-// headerText encodes text for an unstructured header: as it is, or as RFC 2047 encoded words. Text
-// that looks like an encoded word is encoded, since a reader would decode it.
-func headerText(text string) string {
-	if isPlain(text) {
-		return text
-	}
-	return encodedWords(text)
-}
-
 // encodedWords writes text as base64 words with a space between. None cuts a character in
 // two, and each fits a line of 76 characters with the longest header name.
 func encodedWords(text string) string {

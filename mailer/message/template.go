@@ -139,13 +139,7 @@ var shownAsIs = strings.NewReplacer("{{.Code}}", "", "{{.Email}}", "")
 
 // find returns the template of a name in the locale nearest to the requested one, or nil.
 func (t *Templates) find(name, locale string) *template {
-	if name == "" {
-		name = DefaultTemplate
-	}
-	locales := t.byName[name]
-	if locales == nil {
-		return nil
-	}
+	locales := t.byName[cmp.Or(name, DefaultTemplate)]
 	return locales[nearestLocale(locales, locale, t.defaultLocale)]
 }
 
@@ -167,11 +161,11 @@ func (t *template) try(sender string) error {
 	for i, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0, 0} {
 		sample := fields{
 			Code: strings.Repeat("8", []int{maxCode, minCode}[i%2]), Email: "someone@example.com", Sender: sender, NotMe: sampleNotMe,
-			Data: map[string]string{"sample": "sample"}, // not empty, or {{with .Data}} would be skipped
+			Data: map[string]string{"link": sampleLink}, // not empty, or {{with .Data}} would be skipped
 		}
 		out, err := t.render(sample, expiresInMS)
 		for key := missingKey(err); key != ""; key = missingKey(err) {
-			sample.Data[key] = sampleData(key)
+			sample.Data[key] = "sample"
 			out, err = t.render(sample, expiresInMS)
 		}
 		if err != nil {
@@ -197,13 +191,6 @@ const sampleNotMe = "https://link.example/not-me"
 
 // sampleLink stands for the link of an email that has one in place of a code.
 const sampleLink = "https://link.example/sample"
-
-func sampleData(key string) string {
-	if key == "link" {
-		return sampleLink
-	}
-	return "sample"
-}
 
 // content is a template with its fields filled in.
 type content struct {
