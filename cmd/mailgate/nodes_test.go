@@ -70,6 +70,9 @@ func TestNodes_OneKilled_AllAreShown(t *testing.T) {
 	if n := strings.Count(does(t, asked, exitOK, "", "requests", "--node", names[0]), "\n") - 1; n != counts[names[0]] || n == 0 {
 		t.Errorf("%d lines are of the killed node, which did %d", n, counts[names[0]])
 	}
+	if found := does(t, asked, exitOK, "Z  "+names[1]+" sent ", "requests"); strings.Index(found, "NODE") != strings.Index(found, "Z  "+host)-strings.Index(found, "\n")+2 {
+		t.Errorf("a node has no column:\n%s", found)
+	}
 	if found := does(t, asked, exitOK, "", "requests", "u0@example.com"); strings.Count(found, "\n") != 3 || !strings.Contains(found, "quota-exceeded") {
 		t.Errorf("of one mailbox\n%s", found)
 	}

@@ -59,13 +59,13 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 	print := func(text []byte) error {
 		line := string(text)
 		if !q.JSON {
-			if !begun {
-				fmt.Fprintln(to.out, requestsHeader)
-				begun = true
-			}
 			var one keptRequest
 			if err := json.Unmarshal(text, &one); err != nil {
 				return fmt.Errorf("the answer is not mailgate's: %w", err)
+			}
+			if !begun {
+				fmt.Fprintf(to.out, requestColumns, "TIME (UTC)", nodeColumn(one.Node, "NODE"), "OUTCOME", "DOOR", "MAILBOX", "CALLER", "ID", "WHY\n")
+				begun = true
 			}
 			line = one.line()
 		}
@@ -87,7 +87,7 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 		fmt.Fprintln(to.err, ofOneNode)
 	}
 	if len(answer.Requests) == 0 {
-		fmt.Fprintln(to.err, "mailgate: no such request; a node keeps up to 50,000 since it started")
+		fmt.Fprintln(to.err, "mailgate: no such request among the last 50,000")
 	}
 	for _, text := range slices.Backward(answer.Requests) {
 		if err := print(text); err != nil {
@@ -143,9 +143,15 @@ type keptRequest struct {
 }
 
 // The columns of a request. Times are in UTC.
-const requestColumns = "%-24s  %-14s %-8s %-10s %-10s [%s]  %s"
+const requestColumns = "%-24s  %s%-14s %-8s %-10s %-10s [%s]  %s"
 
-var requestsHeader = fmt.Sprintf(requestColumns, "TIME (UTC)", "OUTCOME", "DOOR", "MAILBOX", "CALLER", "ID", "WHY")
+// nodeColumn is empty without Redis. Names of nodes are of one length mostly.
+func nodeColumn(node, text string) string {
+	if node == "" {
+		return ""
+	}
+	return fmt.Sprintf("%-*s ", len(node), text)
+}
 
 // line formats it for people.
 func (k keptRequest) line() string {
@@ -161,9 +167,6 @@ func (k keptRequest) line() string {
 	if k.Count > 0 {
 		why = append(why, fmt.Sprintf("%d like this in a second", k.Count))
 	}
-	if k.Node != "" {
-		why = append(why, "at "+k.Node)
-	}
 	id := cmp.Or(k.ID, k.RequestID)
-	return uncontrolled(fmt.Sprintf(requestColumns, k.At.UTC().Format("2006-01-02T15:04:05.000Z"), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
+	return uncontrolled(fmt.Sprintf(requestColumns, k.At.UTC().Format("2006-01-02T15:04:05.000Z"), nodeColumn(k.Node, k.Node), k.Outcome, k.Door, cmp.Or(k.Mailbox, k.Action), cmp.Or(k.Key, "-"), id, strings.Join(why, "; ")))
 }

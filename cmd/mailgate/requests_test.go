@@ -34,7 +34,7 @@ func TestOperator_Requests_SayWhyThereIsNoCode(t *testing.T) {
 	if text := does(t, environ, exitOK, `"said":"minute 0 of 1 left, wait `, "requests", "--json", "--door=smtp", "--since=1m"); !strings.HasPrefix(text, `{"position":`) || strings.Count(text, "\n") != 1 {
 		t.Errorf("one entry is printed as\n%s", text)
 	}
-	if none := does(t, environ, exitOK, "mailgate: no such request; a node keeps up to 50,000 since it started\n", "requests", "--key", "other"); none != "" {
+	if none := does(t, environ, exitOK, "mailgate: no such request among the last 50,000\n", "requests", "--key", "other"); none != "" {
 		t.Errorf("printed\n%s", none)
 	}
 	does(t, environ, exitFailure, "limit must be a number from 1 to 500.", "requests", "--limit=501")
