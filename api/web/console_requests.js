@@ -147,7 +147,7 @@ async function connect(mine, what) {
     heard = Date.now();
     dispatchEvent(new CustomEvent("mailgate-requests", { detail: requests }));
     pill("good", live);
-    at("requests").prepend(...requests.map(row).reverse());
+    requests.forEach(insert);
     while (at("requests").children.length > most) {
       at("requests").lastElementChild.remove();
     }
@@ -173,6 +173,13 @@ function pill(kind, text) {
 
 function showNote(text) {
   at("find-note").textContent = text;
+}
+
+// insert puts one in its place by time: a node may tell later than others.
+function insert(one) {
+  const line = row(one);
+  line.dataset.position = one.position;
+  at("requests").insertBefore(line, [...at("requests").children].find((other) => other.dataset.position < one.position) ?? null);
 }
 
 function row(one) {

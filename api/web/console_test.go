@@ -335,12 +335,12 @@ func TestConsole_Requests_ShowWhyThereIsNoCode(t *testing.T) {
 func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Alone(t)
-	node := func(name string, own *recent.Log, ago time.Duration) *nodes.Nodes {
+	node := func(name string, own *recent.Log) *nodes.Nodes {
 		return nodes.New(nodes.Options{Client: redis.Client(), Prefix: "test", Name: name, Own: own, Audited: new(recent.Log), Metrics: prometheus.NewRegistry(),
-			Now: func() int64 { return time.Now().Add(-ago).UnixMilli() }})
+			Now: func() int64 { return time.Now().UnixMilli() }})
 	}
 	own, other := new(recent.Log), new(recent.Log)
-	here := node("web-1:8080", own, 0)
+	here, there := node("web-1:8080", own), node("web-2:8080", other)
 	s := newServer(t, func(_ *apitest.Server, o *apitest.Options) { o.Nodes = here })
 	own.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"sent","mailbox":"93d0700bc4","reply":"250 2.0.0 OK: queued"`))
 	for range 40 {
@@ -349,9 +349,10 @@ func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
 	other.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"unavailable","cause":"the relay refuses connections"`))
 	figures := string(s.Server.API.Figures())
 	must.OK(t, here.Tell(t.Context(), []byte(figures)))
-	must.OK(t, node("web-2:8080", other, 0).Tell(t.Context(), []byte(strings.Replace(figures, `"node":"web-1:8080"`, `"node":"web-2:8080"`, 1))))
+	must.OK(t, there.Tell(t.Context(), []byte(strings.Replace(figures, `"node":"web-1:8080"`, `"node":"web-2:8080"`, 1))))
 	ended := strings.Replace(figures, `"node":"web-1:8080"`, `"node":"web-3:8080"`, 1)
-	must.OK(t, node("web-3:8080", new(recent.Log), time.Hour).Tell(t.Context(), []byte(strings.Replace(ended, `"relays_failing":0`, `"relays_failing":2`, 1))))
+	ended = strings.Replace(ended, `"relays_failing":0`, `"relays_failing":2`, 1)
+	must.OK(t, redis.Client().HSet(t.Context(), "test:nodes", "web-3:8080", fmt.Sprintf("%d %s", time.Now().Add(-time.Hour).UnixMilli(), ended)).Err())
 	v := newVisitor(t)
 	v.signsIn(s)
 	v.reads("requests-pill", "live, all nodes")
@@ -361,8 +362,19 @@ func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
 	v.is(`[...document.querySelectorAll("#nodes tr")].map((row) => row.children[0].textContent + " " + row.children[1].textContent.slice(0, 10)).join()`, "web-1:8080 ready,web-2:8080 ready,web-3:8080 away since")
 	v.reads("most-refused", "Mailbox93d0700bc440")
 	v.looksRight("console-nodes", "#find-whose")
+
+	// What a node tells later than others has its place by its time.
+	at := time.Now().UnixMilli()
+	other.Add(at, []byte(`,"outcome":"second"`))
+	must.OK(t, there.Tell(t.Context(), nil))
+	v.reads("requests", "second")
+	own.Add(at-500, []byte(`,"outcome":"first"`))
+	must.OK(t, here.Tell(t.Context(), nil))
+	v.reads("requests", "first")
+	v.is(`[...document.querySelectorAll("#requests tr")].slice(0, 2).map((row) => row.children[1].textContent).join()`, "second,first")
+
 	v.chooses("find-node", "web-2:8080")
-	v.isTrue(`document.querySelectorAll("#requests tr").length === 2`)
+	v.isTrue(`document.querySelectorAll("#requests tr").length === 3`)
 	redis.Kill()
 	v.reads("requests-pill", "live, this node")
 	v.reads("nodes-note", "Redis is away")
