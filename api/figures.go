@@ -118,7 +118,7 @@ func (s *Server) figures() (figures, error) {
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
 		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.with.Ledger.Hour.Rates(s.with.Now()),
 	}
-	if since := s.with.Health.DegradedSince(); since != 0 {
+	if since, _ := s.with.Health.Degraded(); since != 0 {
 		f.Degraded = wire.Time(since)
 	}
 	families, err := s.with.Metrics.Gather()

@@ -32,8 +32,8 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 		return err
 	}
 	requestOf(c).Level = slog.LevelDebug
-	if since := s.with.Health.DegradedSince(); since != 0 {
-		return respond(c, healthAnswer{"ready", true, wire.Time(since), s.with.Health.Journal()})
+	if since, lacks := s.with.Health.Degraded(); since != 0 {
+		return respond(c, healthAnswer{"ready", true, wire.Time(since), lacks})
 	}
 	return respond(c, healthAnswer{Status: "ready"})
 }

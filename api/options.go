@@ -104,11 +104,9 @@ type Health struct {
 	Ready func(context.Context) error
 	// StoreTimeout is how long a store may take to say whether it is ready.
 	StoreTimeout time.Duration
-	// DegradedSince is since when this server continues without the history that it shares
-	// with others, in Unix milliseconds; 0 while it does not.
-	DegradedSince func() int64
-	// Journal is how many operations that history lacks.
-	Journal    func() int
+	// Degraded is since when this server continues without the history that it shares with others, in Unix milliseconds, and
+	// how many operations that lacks; 0 while it does not.
+	Degraded   func() (since int64, lacks int)
 	RelayStats func() []relay.Stats // for the gauges and the console
 }
 

@@ -32,8 +32,7 @@ func TestReady_States_Answers(t *testing.T) {
 	var broken bool
 	degraded := int64(0)
 	r := newRig(t, setup{options: func(o *apitest.Options) {
-		o.Health.DegradedSince = func() int64 { return degraded }
-		o.Health.Journal = func() int { return 2 }
+		o.Health.Degraded = func() (int64, int) { return degraded, 2 }
 		o.Health.Ready = func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("asking the stores is not bounded")

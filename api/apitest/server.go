@@ -137,7 +137,7 @@ func New(with Setup) *Server {
 			return set, func() { _ = own.Close() }, err
 		},
 		SendDeadline: 15 * time.Second, MaxConnections: 10_000,
-		Health: api.Health{StoreTimeout: 2 * time.Second, Ready: s.Store.Ready, DegradedSince: func() int64 { return 0 }, Journal: func() int { return 0 }, RelayStats: s.relays.Stats},
+		Health: api.Health{StoreTimeout: 2 * time.Second, Ready: s.Store.Ready, Degraded: func() (int64, int) { return 0, 0 }, RelayStats: s.relays.Stats},
 		Docs:   api.Docs{OpenAPI: mailgate.OpenAPI, Version: "dev"}, Now: now,
 		RateLimits: api.RateLimits{WrongKeys: must.Have(apikey.NewGuesses(1000, now))}, Log: slog.New(slog.DiscardHandler), Metrics: metrics,
 		Audit: api.Audit{Log: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return nil }},

@@ -242,7 +242,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	s, redis := newServerOnRedis(t, func(o *apitest.Options) {
 		o.RateLimits.Lookups = local.New(store.Table("lookups"), bucket)
-		o.Health.DegradedSince = func() int64 { return 1_800_000_000_000 }
+		o.Health.Degraded = func() (int64, int) { return 1_800_000_000_000, 0 }
 	})
 	v := newVisitor(t)
 	v.signsIn(s)

@@ -135,7 +135,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 		},
 		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links,
 		Identity: p.identity, Secret: p.secret, SendDeadline: sendDeadline, MaxConnections: maxConnections(c), Ops: c.OpsListen != "",
-		Health: api.Health{Ready: p.ready, StoreTimeout: storeTimeout(c), DegradedSince: p.store.degradedSince, Journal: p.store.journal, RelayStats: p.relays.Stats},
+		Health: api.Health{Ready: p.ready, StoreTimeout: storeTimeout(c), Degraded: p.store.degraded, RelayStats: p.relays.Stats},
 		Log:    p.log, Audit: api.Audit{Log: newAudit(c, p.output), Ready: p.output.flush}, Tracer: p.tracer, Metrics: p.metrics,
 		Docs: api.Docs{OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Dev: c.IsDev()}, Now: now,
 	})

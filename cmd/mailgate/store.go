@@ -156,8 +156,15 @@ func (s *store) check(life context.Context) {
 }
 
 // ready returns an error if nothing can be decided now.
-func (s *store) ready(ctx context.Context) error {
-	err := s.tryStore(ctx)
+func (s *store) ready(ctx context.Context) (err error) {
+	switch {
+	case s.standby != nil:
+		err = s.standby.Ready(ctx)
+	case s.redis != nil:
+		err = s.prober.TryAll(ctx)
+	default:
+		err = s.own.Ready(ctx)
+	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return err // which is the caller's
 	}
@@ -172,30 +179,13 @@ func (s *store) ready(ctx context.Context) error {
 	return err
 }
 
-func (s *store) tryStore(ctx context.Context) error {
-	switch {
-	case s.standby != nil:
-		return s.standby.Ready(ctx)
-	case s.redis != nil:
-		return s.prober.TryAll(ctx)
-	}
-	return s.own.Ready(ctx)
-}
-
-// degradedSince returns since when this node decides without Redis, or 0.
-func (s *store) degradedSince() int64 {
+// degraded returns since when this node decides without Redis, or 0, and how many of its operations Redis lacks.
+func (s *store) degraded() (since int64, lacks int) {
 	if s.standby == nil {
-		return 0
+		return 0, 0
 	}
-	return s.standby.State().Since
-}
-
-// journal returns how many operations of this node Redis lacks.
-func (s *store) journal() int {
-	if s.standby == nil {
-		return 0
-	}
-	return s.standby.State().Journal
+	state := s.standby.State()
+	return state.Since, state.Journal
 }
 
 // close ends the store. In an outage it tries to sync the journal until ctx ends; the rest
