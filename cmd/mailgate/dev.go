@@ -62,13 +62,13 @@ func (d devCommand) Run(ctx context.Context, c *config.Config, to streams) error
 		return err
 	}
 	if at.main, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return errors.Join(err, closeDoors(at.doors))
+		return errors.Join(err, at.close())
 	}
 	out := newLogOutput(to.err)
 	defer out.close()
 	p, err := build(ctx, c, printing(newLogging(c, out), to))
 	if err != nil {
-		return errors.Join(err, at.main.Close(), closeDoors(at.doors))
+		return errors.Join(err, at.close())
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()

@@ -65,16 +65,26 @@ func listenAt(c *config.Config) (l listeners, err error) {
 	}
 	if c.OpsListen != "" {
 		if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
-			return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
+			return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.close())
 		}
 	}
 	if l.doors, err = listenDoors(c); err != nil {
-		err = errors.Join(err, l.main.Close())
-		if l.ops != nil {
-			err = errors.Join(err, l.ops.Close())
-		}
+		err = errors.Join(err, l.close())
 	}
 	return l, err
+}
+
+// close closes those that are open.
+func (l listeners) close() (err error) {
+	for _, door := range l.doors {
+		err = errors.Join(err, door.listener.Close())
+	}
+	for _, one := range []net.Listener{l.main, l.ops} {
+		if one != nil {
+			err = errors.Join(err, one.Close())
+		}
+	}
+	return err
 }
 
 func cannotListen(c *config.Config, name, address string, err error) error {

@@ -72,18 +72,11 @@ func listenDoors(c *config.Config) (all []door, err error) {
 	for _, one := range c.SubmissionListen {
 		l, err := net.Listen("tcp", one.Addr)
 		if err != nil {
-			return nil, errors.Join(cannotListen(c, "submission-listen", one.Addr, err), closeDoors(all))
+			return nil, errors.Join(cannotListen(c, "submission-listen", one.Addr, err), listeners{doors: all}.close())
 		}
 		all = append(all, door{l, one})
 	}
 	return all, nil
-}
-
-func closeDoors(all []door) (err error) {
-	for _, one := range all {
-		err = errors.Join(err, one.listener.Close())
-	}
-	return err
 }
 
 func addresses(all []door) string {
