@@ -135,19 +135,15 @@ func complaint(err error, empty bool, fields []string) string {
 // pathOf returns a place in a body as names with dots between them. It ends before a name that does
 // not look like one and might be a value.
 func pathOf(at jsontext.Pointer) string {
+	const longest = 32
 	var path []string
 	for name := range at.Tokens() {
-		if !looksLikeName(name) {
+		if len(name) > longest || !apikey.IsName(name) || unicode.IsDigit(rune(name[0])) {
 			break
 		}
 		path = append(path, name)
 	}
 	return strings.Join(path, ".")
-}
-
-func looksLikeName(text string) bool {
-	const most = 32
-	return len(text) <= most && apikey.IsName(text) && !unicode.IsDigit(rune(text[0]))
 }
 
 func what(err error, empty bool) string {

@@ -61,17 +61,15 @@ func (s *Server) readMailbox(r *request) error {
 	return nil
 }
 
-// lookUpMailbox is peekMailbox for the address in the path.
-func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) { return s.peek(r) }
-
-// peekMailbox answers as a send by the caller would be answered by the rules that do not count by
-// visitor or template, and charges nothing. Its address is in no log of a proxy, as a path is.
+// peekMailbox is lookUpMailbox for the address in the body, which is in no log of a proxy, as a path is.
 func (s *Server) peekMailbox(r *request, body *mailboxBody) (any, error) {
 	r.Mailbox = body.Email.Address
-	return s.peek(r)
+	return s.lookUpMailbox(r, nil)
 }
 
-func (s *Server) peek(r *request) (any, error) {
+// lookUpMailbox answers as a send by the caller would be answered by the rules that do not count by visitor or template,
+// and charges nothing.
+func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) {
 	send := sendTo(r.Mailbox)
 	send.Caller = r.callerName()
 	decision, err := r.live.Rules.Peek(r.ctx, send)

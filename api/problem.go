@@ -188,11 +188,11 @@ func denied(rep *report.Report) *problem {
 }
 
 // append appends the problem as application/problem+json (RFC 9457).
-func (p *problem) append(text []byte) []byte {
+func (p *problem) append(to []byte) []byte {
 	if p.kind == quotaExceeded {
-		return p.report.Refusal(text)
+		return p.report.Refusal(to)
 	}
-	b := wire.Object(text)
+	b := wire.Object(to)
 	b.Problem(wire.Ours+p.kind.name, p.kind.title, p.kind.status, cmp.Or(p.detail, p.kind.detail))
 	if len(p.fields) > 0 {
 		b.Any("errors", p.fields)
@@ -205,7 +205,7 @@ func (p *problem) append(text []byte) []byte {
 	}
 	if p.suppression != nil {
 		b.String("reason", string(p.suppression.Reason))
-		b.StringOrNull("until", p.suppression.text())
+		b.StringOrNull("until", text(p.suppression.Until))
 	}
 	if p.rule != "" {
 		b.String("rule", p.rule)

@@ -23,16 +23,6 @@ func (s *Server) boundLookups(to access) step {
 	})
 }
 
-// countWrongKey refuses an address that has sent too many wrong keys, through all doors together, in place of telling it
-// that this one is wrong.
-func (s *Server) countWrongKey(r *request) error {
-	v, err := s.with.RateLimits.WrongKeys.Count(s.alive, r.From)
-	if err == nil && !v.Allowed {
-		return denied(r.reports(report.OfOne("wrong-keys", "this address's wrong keys", s.names.subject(visitor(r.From)), &v)))
-	}
-	return nil
-}
-
 func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }
 
 // bound makes the step of a limiter; nil is no limit. Its limits are in refusals only: the

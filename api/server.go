@@ -61,7 +61,10 @@ func New(o Options) (s *Server, err error) {
 		with: o, began: o.Now(), callers: newCallers(o.Access.APIKeys, o.Hooks, RequestsPerKey(o.MaxConnections)), operators: share.NewCaller(0), exposition: exposition{gatherings: rate.NewLimiter(10, 10)},
 		checks: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), // which leave time of the processors to sends
 	}
-	s.keyless.Most = keylessShare(o)
+	if !o.Access.APIKeys.IsZero() { // else every program of this machine is a caller
+		// A browser loads a page over six connections. A larger share for each processor slows sends during a flood.
+		s.keyless.Most = int64(max(8, 2*runtime.GOMAXPROCS(0)))
+	}
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
 	}

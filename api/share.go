@@ -1,7 +1,6 @@
 package api
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -10,16 +9,6 @@ import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/share"
 )
-
-// keylessShare returns how many requests without a valid key may be in progress; 0 is no bound. A browser
-// loads a page over six connections; a larger share for each processor slows sends during a flood. There
-// is no bound without keys, where every program of this machine is a caller.
-func keylessShare(o Options) int64 {
-	if o.Access.APIKeys.IsZero() {
-		return 0
-	}
-	return int64(max(8, 2*runtime.GOMAXPROCS(0)))
-}
 
 // share refuses a request without a valid key when the share of all of those is used up.
 func (s *Server) share(c *fiber.Ctx) error {

@@ -24,9 +24,6 @@ func suppressedBy(e suppression.Entry) *suppressed {
 	return s
 }
 
-// text returns when it ends, or nothing.
-func (s *suppressed) text() string { return text(s.Until) }
-
 // suppressionsAnswer is a part of the list.
 type suppressionsAnswer struct {
 	Suppressions []listedSuppression `json:"suppressions"`
