@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/trace"
 )
@@ -65,8 +66,9 @@ func (s *Server) checkKey(r *request, to access) error {
 		return nil
 	}
 	if r.unknownKey { // an address that has sent too many, through all doors together, is not told that this one is wrong
-		if v, err := s.with.RateLimits.WrongKeys.Count(s.alive, r.From); err == nil && !v.Allowed {
-			return denied(r.reports(report.OfOne("wrong-keys", "this address's wrong keys", s.names.subject(visitor(r.From)), &v)))
+		from := network.KeyOf(r.From)
+		if v, err := s.with.RateLimits.WrongKeys.Take(s.alive, from); err == nil && !v.Allowed {
+			return denied(r.reports(report.OfOne("wrong-keys", "this address's wrong keys", s.names.subject(from), &v)))
 		}
 	}
 	p := &problem{kind: unauthorized}

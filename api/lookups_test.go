@@ -73,7 +73,9 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 
 // Wrong keys are counted on every route that needs one, whatever the limit of lookups; a right key is never refused for them.
 func TestWrongKeys_EachRoute_CountedByAddress(t *testing.T) {
-	r := newRig(t, setup{options: func(o *apitest.Options) { o.RateLimits.WrongKeys = must.Get(apikey.NewGuesses(1, o.Now))(t) }, actions: twoActions, rules: ruleForEach})
+	r := newRig(t, setup{options: func(o *apitest.Options) {
+		o.RateLimits.WrongKeys = apitest.Limiter(must.Get(throttle.NewTokenBucket(tier("per-second", 1, 1000), 4))(t), o.Now)
+	}, actions: twoActions, rules: ruleForEach})
 	for _, path := range []string{"/send-code", "/verify-code", "/actions/reply/take", "/send-code"} {
 		r.do("POST", path, "no-such-key", `{"email":"tried@example.com"}`).is(t, 401, "unauthorized")
 	}

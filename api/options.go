@@ -95,7 +95,7 @@ type RateLimits struct {
 	// bound.
 	Countdowns *throttle.Limiter
 
-	WrongKeys *apikey.Guesses // of each address, through all doors
+	WrongKeys *throttle.Limiter // of each network.KeyOf, through all doors
 }
 
 // Health is how the parts that the server depends on are.

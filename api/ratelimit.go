@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/netip"
-
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/report"
@@ -19,11 +17,9 @@ func (s *Server) boundLookups(to access) step {
 			r.Key = r.keyName
 			return kind + r.keyName
 		}
-		return visitor(r.From)
+		return network.KeyOf(r.From)
 	})
 }
-
-func visitor(from netip.Addr) string { return "address " + network.Visitor(from) }
 
 // bound makes the step of a limiter; nil is no limit. Its limits are in refusals only: the
 // RateLimit headers of other answers are about a mailbox.

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/notme"
 )
 
@@ -10,7 +11,7 @@ import (
 func (s *Server) routes(app *fiber.App) {
 	public, backEnd, operator := s.admit(open), s.admit(applications), s.admit(operators)
 	lookups, inspections := s.boundLookups(applications), s.boundLookups(operators)
-	countdowns := s.bound("countdowns", "this address's countdowns", s.with.RateLimits.Countdowns, func(r *request) string { return visitor(r.From) })
+	countdowns := s.bound("countdowns", "this address's countdowns", s.with.RateLimits.Countdowns, func(r *request) string { return network.KeyOf(r.From) })
 
 	app.Post("/send-code", handler(s, s.sendCode, backEnd, readKey)).Name("send-code")
 	app.Post("/verify-code", handler(s, s.verifyCode, backEnd)).Name("verify-code")

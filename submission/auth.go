@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/internal/ledger"
+	"github.com/mailgate/mailgate/internal/network"
 )
 
 // maxFailures are the wrong passwords after which a connection is closed, if its address has not sent too many.
@@ -67,7 +68,7 @@ func (s *session) auth(argument string) *reply {
 // others refuse no right one.
 func (s *session) wrongKey(answer *reply) *reply {
 	s.failures++
-	if s.server.WrongKeys.Spent(s.server.life, s.conn.from) {
+	if v, err := s.server.WrongKeys.Take(s.server.life, network.KeyOf(s.conn.from)); err == nil && !v.Allowed {
 		s.failures = maxFailures
 	} else { // a flood costs no log line
 		s.note(ledger.Outcome{What: ledger.WrongKey}, answer)

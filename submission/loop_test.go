@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/apikey"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/submission"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // What is between an email and its end leaves no connection and no charge behind.
@@ -180,7 +183,9 @@ func (r *rig) from(t *testing.T, address string) *client {
 // A malformed AUTH is a wrong key.
 func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	t.Parallel()
-	guesses := must.Get(apikey.NewGuesses(1, func() int64 { return 0 }))(t)
+	store := must.Get(cache.Open(cache.Options{Now: func() int64 { return 0 }}))(t)
+	t.Cleanup(func() { store.Close() })
+	guesses := local.New(store.Table("wrong-keys"), must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: 1, Window: time.Second}, 4))(t))
 	r := start(t, setup{options: func(o *submission.Options) { o.WrongKeys = guesses }})
 	c := r.dial()
 	c.says("EHLO client.example", "250")
@@ -191,7 +196,7 @@ func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	c.says("%%%", "501 5.5.2")
 	c.reads("421 4.7.0")
 	c.ends()
-	if fourth := must.Get(guesses.Count(t.Context(), netip.MustParseAddr("127.0.0.1")))(t); !fourth.Allowed || fourth.Remaining() != 0 { // of four
+	if fourth := must.Get(guesses.Take(t.Context(), network.KeyOf(netip.MustParseAddr("127.0.0.1"))))(t); !fourth.Allowed || fourth.Remaining() != 0 { // of four
 		t.Errorf("three are not counted as three: the next is %+v", fourth)
 	}
 }

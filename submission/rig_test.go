@@ -122,7 +122,7 @@ func start(t testing.TB, with setup) *rig {
 		Senders: submission.Senders{"no-reply@acme.example", "@news.acme.example"}, Defer: []string{lateKey},
 		Repeats: idempotency.New(keyed.Local(store.Table("emails")), 30_000), Domain: "acme.example", MaxBytes: 1 << 20, MaxConnections: 100,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		Log: log, Now: now, WrongKeys: must.Get(apikey.NewGuesses(1000, now))(t),
+		Log: log, Now: now, WrongKeys: local.New(store.Table("wrong-keys"), must.Get(throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: 1000, Window: time.Second}, 4000))(t)),
 		Ledger: r.ledger,
 	}
 	if with.options != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate/internal/trace"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/proof"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // Options are what a Server works with. All are required, but for TLS.
@@ -26,7 +27,7 @@ type Options struct {
 	Ledger    *ledger.Ledger
 	Identity  address.Identity
 	Keys      apikey.Keys           // sign clients in; without any, clients on this machine need none
-	WrongKeys *apikey.Guesses       // the wrong passwords of each address
+	WrongKeys *throttle.Limiter     // the wrong passwords of each network.KeyOf
 	Repeats   *idempotency.Requests // know the emails that were sent, so that none is sent again
 	Senders   Senders               // that email may be from
 	Proofs    *proof.Proofs         // are added to the emails

@@ -139,7 +139,7 @@ func New(with Setup) *Server {
 		SendDeadline: 15 * time.Second, MaxConnections: 10_000,
 		Health: api.Health{StoreTimeout: 2 * time.Second, Ready: s.Store.Ready, Degraded: func() (int64, int) { return 0, 0 }, RelayStats: s.relays.Stats},
 		Docs:   api.Docs{OpenAPI: mailgate.OpenAPI, Version: "dev"}, Now: now,
-		RateLimits: api.RateLimits{WrongKeys: must.Have(apikey.NewGuesses(1000, now))}, Log: slog.New(slog.DiscardHandler), Metrics: metrics,
+		RateLimits: api.RateLimits{WrongKeys: Limiter(must.Have(throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: 1000, Window: time.Second}, 4000)), now)}, Log: slog.New(slog.DiscardHandler), Metrics: metrics,
 		Audit: api.Audit{Log: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return nil }},
 	}
 	if with.Change != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
-	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/challenge"
 	"github.com/mailgate/mailgate/internal/events"
 	"github.com/mailgate/mailgate/internal/idempotency"
@@ -58,7 +57,7 @@ type program struct {
 	endTelling  context.CancelFunc
 	telling     sync.WaitGroup
 	delivery    *delivery.Service
-	wrongKeys   *apikey.Guesses
+	wrongKeys   *throttle.Limiter
 	server      *api.Server
 	door        *submission.Server // nil: off
 	content     content            // in force
@@ -114,7 +113,7 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 		return err
 	}
 	p.delivery.Reload(live)
-	if p.wrongKeys, err = apikey.NewGuesses(cmp.Or(c.LookupRate, wrongKeyRate), now); err != nil {
+	if p.wrongKeys, err = perSecond("wrong-keys", cmp.Or(c.LookupRate, wrongKeyRate)); err != nil {
 		return err
 	}
 	lookups, err := perSecond("lookup-rate", c.LookupRate)
@@ -226,22 +225,22 @@ func policyOf(text string) throttle.Policy {
 const (
 	wrongKeyRate  = 50       // that an address may send in a second where lookups have no limit
 	countdownRate = 20       // countdowns that an address may ask for in a second
-	lookupBurst   = 4        // seconds' worth of lookups that may come at once
-	lookupMemory  = 16 << 20 // for the counts of all keys or addresses
+	burst         = 4        // seconds' worth that may come at once
+	limitMemory   = 16 << 20 // for the counts of all keys or addresses
 )
 
-// perSecond limits the lookups of each key or address; nil for a rate of 0.
+// perSecond limits what each key or address may do at this node; nil for a rate of 0.
 func perSecond(name string, rate int) (*throttle.Limiter, error) {
 	if rate == 0 {
 		return nil, nil
 	}
-	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: rate, Window: time.Second}, lookupBurst*rate)
+	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "per-second", Limit: rate, Window: time.Second}, burst*rate)
 	if err != nil {
-		return nil, fmt.Errorf("limiting lookups: %w", err)
+		return nil, fmt.Errorf("limiting %s: %w", name, err)
 	}
-	memory, err := cache.Open(cache.Options{Bytes: lookupMemory, Now: now})
+	memory, err := cache.Open(cache.Options{Bytes: limitMemory, Now: now})
 	if err != nil {
-		return nil, fmt.Errorf("limiting lookups: %w", err)
+		return nil, fmt.Errorf("limiting %s: %w", name, err)
 	}
 	return local.New(memory.Table(name), bucket), nil
 }

@@ -23,6 +23,9 @@ func Visitor(client netip.Addr) string {
 	return netip.PrefixFrom(client, 64).Masked().String()
 }
 
+// KeyOf returns what limits count a connection by: the visitor, and the word for it, which no name of a caller can pass for.
+func KeyOf(from netip.Addr) string { return "address " + Visitor(from) }
+
 // shared are the addresses of subscribers behind the NAT of a carrier (RFC 6598).
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
