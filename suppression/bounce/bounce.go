@@ -68,10 +68,19 @@ type Receiver struct {
 // throttle.ErrUnavailable: the event is to be repeated.
 func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provider string, e Event) (Outcome, address.Address, error) {
 	if e.Token != "" {
+		var first []byte // what the token came with
 		sum := sha256.Sum256([]byte(e.Text))
-		first, err := r.note(ctx, "token "+e.Token, sum[:], 2*MaxAge)
-		if err != nil || first != nil && !bytes.Equal(first, sum[:]) {
-			return Unproven, address.Address{}, err
+		_, err := r.Records.Update(ctx, "token "+e.Token, func(old []byte, now int64) ([]byte, int64) {
+			if first = bytes.Clone(old); first == nil {
+				first = sum[:]
+			}
+			return first, now + 2*MaxAge // which a value that stays the same does not get
+		})
+		if err != nil {
+			return Unproven, address.Address{}, fmt.Errorf("recording a bounce: %w", err)
+		}
+		if !bytes.Equal(first, sum[:]) {
+			return Unproven, address.Address{}, nil
 		}
 	}
 	if e.Kind == Other {
@@ -103,17 +112,3 @@ func (r *Receiver) Apply(ctx context.Context, identity address.Identity, provide
 
 // recordLife is longer than the proof of an event, so that none is ever applied twice.
 const recordLife = proof.Life + 24*60*60*1000
-
-// note returns the record of a name, and makes one if there is none.
-func (r *Receiver) note(ctx context.Context, name string, record []byte, life int64) (before []byte, err error) {
-	_, err = r.Records.Update(ctx, name, func(old []byte, now int64) ([]byte, int64) {
-		if before = bytes.Clone(old); before == nil {
-			old = record
-		}
-		return old, now + life // which a value that stays the same does not get
-	})
-	if err != nil {
-		err = fmt.Errorf("recording a bounce: %w", err)
-	}
-	return before, err
-}
