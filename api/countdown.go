@@ -45,21 +45,25 @@ func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
 	return r.reports(report.Of(d, r.Mailbox.Hash(), s.names.subject, s.with.Now()))
 }
 
-// openCountdown returns the send of a token, whose mailbox becomes that of the request. Whatever is wrong
-// with the token is one answer.
+// openCountdown returns the send of a token. Whatever is wrong with the token is one answer.
 func (s *Server) openCountdown(r *request, token string) (send rules.Send, err error) {
 	text, ok := s.tokens.Open(token, s.with.Now())
 	if !ok {
 		return send, &problem{kind: unknownCountdown}
 	}
+	if send, err = s.readSend(r, text); err != nil {
+		return send, fmt.Errorf("reading a countdown: %w", err)
+	}
+	return send, nil
+}
+
+// readSend reads the send in a token, whose mailbox becomes that of the request.
+func (s *Server) readSend(r *request, text string) (send rules.Send, err error) {
 	if send, err = rules.ParseSend(text, s.with.Identity); err == nil {
 		r.Mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
 	}
-	if err != nil {
-		return send, fmt.Errorf("reading a countdown: %w", err)
-	}
 	send.Mailbox = r.Mailbox.Key()
-	return send, nil
+	return send, err
 }
 
 // scriptLife lets a browser use the script for an hour without a request. Its URL never changes, so

@@ -139,16 +139,12 @@ func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send
 		return nil, &problem{kind: invalid, detail: err.Error(), cause: err}
 	}
 	for i := range emails {
-		email, traits := &emails[i], &emails[i].Traits
-		email.Rules, email.Composer, email.Decided, email.By = r.live.Rules, r.live.Composer, r.decided, by
-		traits.Mailbox, traits.Caller = email.Mail.To.Key(), r.Key
-		traits.Template, traits.Purpose = email.Mail.Template, email.Mail.Template
-		traits.Unverifiable = true // the system checks its own codes, and does not say what came of it
-		if wrong := s.with.Delivery.Check(*email); len(wrong) > 0 {
+		email := &emails[i]
+		email.By, email.Traits.Purpose = by, email.Mail.Template
+		email.Traits.Unverifiable = true // the system checks its own codes, and does not say what came of it
+		if wrong := s.complete(r, email); len(wrong) > 0 {
 			return nil, &problem{kind: invalid, detail: wrong[0].Error(), cause: wrong[0]}
 		}
-		s.warnOfInside(r, *traits)
-		r.Visitor = traits.Client
 	}
 	end := by.Add(relayAnswer)
 	if by.IsZero() {

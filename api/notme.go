@@ -62,8 +62,9 @@ const notMeUndo = "/undo"
 func (s *Server) notMePage(do func(*request, *rules.Send) (notMeState, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
-		send, ok := s.openNotMe(r)
-		if !ok {
+		text, ok := s.with.NotMe.Open(c.Params("token"), s.with.Now())
+		send, unread := s.readSend(r, text)
+		if !ok || unread != nil {
 			r.note(&problem{kind: notFound})
 			return s.writeNotMe(c, fiber.StatusNotFound, notMeInvalid, "")
 		}
@@ -111,19 +112,6 @@ func (s *Server) stopNotMe(r *request, send *rules.Send) (notMeState, error) {
 // undoNotMe takes back what stopNotMe did, and nothing that has another reason.
 func (s *Server) undoNotMe(r *request, _ *rules.Send) (notMeState, error) {
 	return notMeUndone, s.with.Suppressions.Lift(r.ctx, r.Mailbox, suppression.NotMe)
-}
-
-// openNotMe returns the send of the link, whose mailbox becomes that of the request.
-func (s *Server) openNotMe(r *request) (send rules.Send, ok bool) {
-	text, ok := s.with.NotMe.Open(r.c.Params("token"), s.with.Now())
-	if !ok {
-		return send, false
-	}
-	send, err := rules.ParseSend(text, s.with.Identity)
-	if err == nil {
-		r.Mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
-	}
-	return send, err == nil
 }
 
 func (s *Server) saidNotMe(mailbox address.Address) (bool, error) {

@@ -45,34 +45,39 @@ type sendAnswer struct {
 
 // check makes the send of the body, and asks the composer what is wrong with its email.
 func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldProblem {
-	r.Mailbox = b.Email.Address
-	traits := sendTo(r.Mailbox)
-	traits.Caller, traits.Template = r.callerName(), cmp.Or(b.Template, message.DefaultTemplate)
-	if b.ClientIP != nil {
-		traits.Client, _ = netip.ParseAddr(*b.ClientIP)
-	}
-	traits.Purpose = text(b.Purpose)
-	r.Visitor = traits.Client
 	b.send = delivery.Send{
-		Rules: r.live.Rules, Composer: r.live.Composer, Purpose: text(b.Purpose), Traits: traits, Decided: r.decided,
-		Mail: message.Request{To: r.Mailbox, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},
+		Purpose: text(b.Purpose), Traits: rules.Send{Purpose: text(b.Purpose)},
+		Mail: message.Request{To: b.Email.Address, Code: text(b.Code), Template: b.Template, Locale: b.Locale, Data: b.Data},
 	}
+	if b.ClientIP != nil {
+		b.send.Traits.Client, _ = netip.ParseAddr(*b.ClientIP)
+	}
+	mistakes := s.complete(r, &b.send)
 	s.isAbout(r, &b.send)
 	if hasField(wrong, "purpose") { // which may hold anything
 		r.Purpose = ""
 	}
-	for _, err := range s.with.Delivery.Check(b.send) {
+	for _, err := range mistakes {
 		reason := "invalid"
 		if err.Field == "template" {
 			reason = "unknown"
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
 	}
-	s.warnOfInside(r, traits)
 	if r.idempotencyKey != "" && onlyTemplate(wrong) {
 		b.gone, wrong = wrong, nil
 	}
 	return wrong
+}
+
+// complete adds what the body of a request or a call does not know of a send, and returns what is wrong with its email.
+func (s *Server) complete(r *request, send *delivery.Send) []*message.Error {
+	traits := &send.Traits
+	send.Rules, send.Composer, send.Decided = r.live.Rules, r.live.Composer, r.decided
+	traits.Mailbox, traits.Caller, traits.Template = send.Mail.To.Key(), r.callerName(), cmp.Or(send.Mail.Template, message.DefaultTemplate)
+	r.Visitor = traits.Client
+	s.warnOfInside(r, *traits)
+	return s.with.Delivery.Check(*send)
 }
 
 // text returns the text of a field that may be missing.

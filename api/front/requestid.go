@@ -1,6 +1,8 @@
 package front
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 
 	"github.com/mailgate/mailgate/internal/apikey"
@@ -12,10 +14,5 @@ func RequestID(given []byte) string {
 	if apikey.IsName(string(given)) {
 		return string(given)
 	}
-	const digits = "0123456789abcdef"
-	var id [16]byte
-	for i, n := 0, rand.Uint64(); i < len(id); i, n = i+1, n>>4 {
-		id[i] = digits[n&15]
-	}
-	return string(id[:])
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, rand.Uint64()))
 }
