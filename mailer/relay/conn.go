@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -100,7 +101,9 @@ func (c *conn) introduce() *Error {
 	if failure := c.expect(StepBanner, 2); failure != nil {
 		return failure
 	}
-	c.most = mostMails(string(c.in.text))
+	if bytes.Contains(c.in.text, []byte(" Exim ")) {
+		c.most = eximMails
+	}
 	if failure := c.hello(); failure != nil {
 		return failure
 	}

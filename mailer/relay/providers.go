@@ -49,15 +49,12 @@ var refusals = []struct {
 func (r Reply) about() subject {
 	text := strings.ToLower(r.Message)
 	for _, row := range refusals {
-		if (row.code == 0 || row.code == r.Code) && matchesEnhanced(r.Enhanced, row.enhanced) && strings.Contains(text, row.words) {
+		matches := r.Enhanced == row.enhanced || row.enhanced == "" || strings.HasSuffix(row.enhanced, ".") && strings.HasPrefix(r.Enhanced, row.enhanced)
+		if matches && (row.code == 0 || row.code == r.Code) && strings.Contains(text, row.words) {
 			return row.about
 		}
 	}
 	return aboutMail
-}
-
-func matchesEnhanced(code, want string) bool {
-	return want == "" || code == want || strings.HasSuffix(want, ".") && strings.HasPrefix(code, want)
 }
 
 // outcome returns the outcome of a refusal. Before RCPT even a 5xx is not about the email.
@@ -78,12 +75,3 @@ func (r Reply) outcome(step Step) Outcome {
 // (smtp_accept_queue_per_connection). It takes more and says nothing, but leaves them for
 // its next queue run, half an hour later.
 const eximMails = 10
-
-// mostMails returns how many emails to send over one connection, by the relay's banner; 0 is
-// any number.
-func mostMails(banner string) int {
-	if strings.Contains(banner, " Exim ") {
-		return eximMails
-	}
-	return 0
-}

@@ -98,7 +98,7 @@ func (b *inbox) newest(to string, after uint64) (envelope, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range slices.Backward(b.kept) {
-		if e.id > after && (to == "" || e.sentTo(to)) {
+		if e.id > after && (to == "" || slices.ContainsFunc(e.to, func(have string) bool { return strings.EqualFold(have, to) })) {
 			return e, nil
 		}
 	}
@@ -106,8 +106,4 @@ func (b *inbox) newest(to string, after uint64) (envelope, <-chan struct{}) {
 		b.arrived = make(chan struct{})
 	}
 	return envelope{}, b.arrived
-}
-
-func (e envelope) sentTo(to string) bool {
-	return slices.ContainsFunc(e.to, func(have string) bool { return strings.EqualFold(have, to) })
 }
