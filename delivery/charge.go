@@ -67,7 +67,11 @@ func (a *Attempt) take(c *charge) (err error) {
 		}
 		span.Set("rule", d.Rule)
 		span.Set("limit", d.Verdict.Limit)
-		span.End(decided(err))
+		word := "allowed"
+		if err != nil {
+			word = outcome(err)
+		}
+		span.End(word)
 		s.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	}()
 	*d, err = c.Rules.Take(ctx, c.Traits, c.id)
@@ -89,14 +93,6 @@ func (a *Attempt) take(c *charge) (err error) {
 	s.past.add(s.o.Now(), c.Traits, false)
 	c.ready = time.Now().Add(time.Duration(d.Delay) * time.Millisecond)
 	return nil
-}
-
-// decided returns the word of a decision in traces.
-func decided(err error) string {
-	if err == nil {
-		return "allowed"
-	}
-	return outcome(err)
 }
 
 // stays reports whether a recipient stays charged for an email that was not accepted: the relay

@@ -54,12 +54,6 @@ func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
 	return bucketLevel{at: at}
 }
 
-// current returns the bucket at the moment that counts.
-func (b bucket) current(state []byte, now int64) bucketLevel {
-	l := readLevel(state)
-	return b.drain(l, max(now, l.at))
-}
-
 func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	return takeCounted(b, state, a)
 }
@@ -67,7 +61,8 @@ func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
 // Peek implements [Algorithm]. In the verdict's tier the limit is Room, and the window is the time
 // in which all of it becomes free.
 func (b bucket) Peek(state []byte, now int64) Verdict {
-	l := b.current(state, now)
+	l := readLevel(state)
+	l = b.drain(l, max(now, l.at))
 	free, refill := b.full()-l.level, int64(0) // below 0 where another limit admitted more
 	if free > 0 {
 		free %= b.window()
