@@ -201,30 +201,6 @@ func TestAUTH_Malformed_501AndCounted(t *testing.T) {
 	}
 }
 
-// What is sent in a wrong order is 503, and nothing is done.
-func TestCommands_WrongOrder_503(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	c := r.dial()
-	for _, line := range []string{"MAIL FROM:<no-reply@acme.example>", "RCPT TO:<" + alice + ">", "DATA", "AUTH PLAIN", "STARTTLS"} {
-		c.says(line, "503 5.5.1")
-	}
-	c.says("EHLO client.example", "250")
-	c.says("RCPT TO:<"+alice+">", "503 5.5.1")
-	c.says("DATA", "503 5.5.1")
-	c.says("AUTH PLAIN "+plain("app", appSecret), "235")
-	c.says("DATA", "503 5.5.1")
-	c.says("AUTH PLAIN "+plain("app", appSecret), "503 5.5.1")
-	c.says("MAIL FROM:<no-reply@acme.example>", "250")
-	c.says("DATA", "503 5.5.1")
-	c.says("AUTH PLAIN "+plain("app", appSecret), "503 5.5.1")
-	c.says("RCPT TO:<"+alice+">", "250")
-	c.data(letter, "250")
-	c.says("RCPT TO:<"+alice+">", "503 5.5.1")
-	c.secure()
-	c.says("STARTTLS", "503 5.5.1")
-}
-
 // A shutdown says so.
 func TestShutdown_Idle_421SaysSo(t *testing.T) {
 	t.Parallel()

@@ -243,12 +243,14 @@ func TestTLS_PublicListener_NothingBeforeSTARTTLS(t *testing.T) {
 			t.Errorf("%s is not offered: %q", offer, said)
 		}
 	}
+	c.says("STARTTLS", "503 5.5.1")
 	c.says("MAIL FROM:<no-reply@acme.example>", "530 5.7.0")
 	c.says("AUTH LOGIN", "334 VXNlcm5hbWU6")
 	c.says(base("app"), "334 UGFzc3dvcmQ6")
 	c.says(base(appSecret), "235")
 	c.to("alice@example.com")
 	c.data(letter, "250")
+	c.says("RCPT TO:<alice@example.com>", "503 5.5.1")
 }
 
 func TestTLS_FromTheFirstByte(t *testing.T) {
