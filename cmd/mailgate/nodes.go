@@ -40,34 +40,28 @@ const (
 	figuresEvery = 5 // of them: a node asks its stores for its figures
 )
 
-// startTelling begins to tell other nodes what this one does, until endTelling.
+// startTelling tells other nodes every second what this one does, and the rest at endTelling.
 func (p *program) startTelling() {
 	if p.nodes == nil {
 		return
 	}
 	var life context.Context
 	life, p.endTelling = context.WithCancel(context.Background())
-	p.telling.Go(func() { p.tellNodes(life) })
-}
-
-// tellNodes tells what there is every second, and the rest when life ends.
-func (p *program) tellNodes(life context.Context) {
-	ticks := time.NewTicker(tellInterval)
-	defer ticks.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ticks.C:
-		case <-life.Done():
+	p.telling.Go(func() {
+		ticks := time.NewTicker(tellInterval)
+		defer ticks.Stop()
+		for n := 0; life.Err() == nil; n++ {
+			select {
+			case <-ticks.C:
+			case <-life.Done():
+			}
+			var figures []byte
+			if n%figuresEvery == 0 || life.Err() != nil {
+				figures = p.server.Figures()
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
+			_ = p.nodes.Tell(ctx, figures) // the next one tells it, and others log that Redis is away
+			cancel()
 		}
-		var figures []byte
-		if n%figuresEvery == 0 || life.Err() != nil {
-			figures = p.server.Figures()
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
-		_ = p.nodes.Tell(ctx, figures) // the next one tells it, and others log that Redis is away
-		cancel()
-		if life.Err() != nil {
-			return
-		}
-	}
+	})
 }

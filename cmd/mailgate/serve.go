@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -147,37 +148,31 @@ func (p *program) drain(ctx context.Context) error {
 // closed.
 const closing = 5 * time.Second
 
+// shutdown drains all doors at the same time, once load balancers have noticed, refunds what does not leave, and closes
+// what is open.
 func (p *program) shutdown(within context.Context) error {
 	end, _ := within.Deadline()
-	requests, cancel := context.WithDeadline(within, end.Add(-min(closing, p.config.ShutdownGrace/2)))
+	ctx, cancel := context.WithDeadline(within, end.Add(-min(closing, p.config.ShutdownGrace/2)))
 	defer cancel()
-	err := p.drainDoors(requests)
-	if err != nil {
-		err = fmt.Errorf("requests were cut off, as the grace of %s ends: %w", p.config.ShutdownGrace, err)
-	}
-	return errors.Join(err, p.close(within))
-}
-
-// drainDoors drains all doors at the same time, once load balancers have noticed, and refunds what does not leave.
-func (p *program) drainDoors(ctx context.Context) error {
 	p.server.Drain()
 	select {
 	case <-time.After(p.config.DrainDelay):
 	case <-ctx.Done():
 	}
 	p.delivery.Drain(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		if p.door == nil {
-			ended <- nil
-			return
-		}
-		ended <- p.door.Shutdown(ctx)
-	}()
-	err := errors.Join(p.server.Shutdown(ctx), <-ended)
+	var cutOff error // at the SMTP door
+	var ended sync.WaitGroup
+	if p.door != nil {
+		ended.Go(func() { cutOff = p.door.Shutdown(ctx) })
+	}
+	err := p.server.Shutdown(ctx)
+	ended.Wait()
+	if err = errors.Join(err, cutOff); err != nil {
+		err = fmt.Errorf("requests were cut off, as the grace of %s ends: %w", p.config.ShutdownGrace, err)
+	}
 	p.delivery.Close(ctx)
 	p.server.ShutdownOps(ctx)
-	return err
+	return errors.Join(err, p.close(within))
 }
 
 // notify tells systemd, if it started this process, of a change of state.
