@@ -31,6 +31,9 @@ const (
 	// life is how long what a node told is kept after its last word.
 	life = 24 * time.Hour
 
+	// ended is after how long without a word a node gives half of what Redis keeps to those that are there.
+	ended = time.Hour
+
 	// perSecond is how many entries a node tells in a second, so that a flood on many mailboxes costs Redis little.
 	perSecond = 1000
 	piece     = 200 // entries in a pipeline
@@ -57,14 +60,14 @@ type Nodes struct {
 	o      Options
 	untold prometheus.Counter
 	toldAt int64 // when Tell did
-	known  int64 // how many nodes there were then
+	shares shares
 
 	Requests, Audits Shared
 }
 
 // New returns the node of a name.
 func New(o Options) *Nodes {
-	n := &Nodes{o: o, toldAt: o.Now(), untold: promauto.With(o.Metrics).NewCounter(prometheus.CounterOpts{
+	n := &Nodes{o: o, toldAt: o.Now(), shares: shares{1, 1}, untold: promauto.With(o.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "mailgate_requests_untold_total", Help: "Requests that only this node shows: they were too many, or Redis was away."})}
 	n.Requests.init(n, ":requests:", o.Own)
 	n.Audits.init(n, ":audits:", o.Audited)
@@ -109,34 +112,87 @@ func (n *Nodes) Tell(ctx context.Context, figures []byte) error {
 	now := n.o.Now()
 	n.Requests.forget(now)
 	n.Audits.forget(now)
-	pipe := n.o.Client.Pipeline()
-	if figures != nil {
-		clock, err := n.o.Client.Time(ctx).Result()
-		if err != nil {
-			return throttle.Unavailable(doing, err)
-		}
-		pipe.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", clock.UnixMilli(), figures))
-	}
-	all := pipe.HLen(ctx, n.figures())
-	if _, err := pipe.Exec(ctx); err != nil {
+	clock, err := n.o.Client.Time(ctx).Result()
+	if err != nil {
 		return throttle.Unavailable(doing, err)
 	}
-	share := 1 / float64(max(1, all.Val()))
 	most := int(max(1000, now-n.toldAt) * perSecond / 1000)
 	n.toldAt = now
-	untold, err := n.Requests.tell(ctx, share*(1-audits), most)
-	lost, failed := n.Audits.tell(ctx, share*audits, most)
+	untold, err := n.Requests.tell(ctx, n.shares.here*(1-audits), most)
+	lost, failed := n.Audits.tell(ctx, n.shares.here*audits, most)
 	n.untold.Add(float64(untold + lost))
 	err = errors.Join(err, failed)
-	if err == nil && all.Val() != n.known {
-		if err = n.trim(ctx, share); err == nil {
-			n.known = all.Val()
+	if err == nil && figures != nil {
+		if err = n.o.Client.HSet(ctx, n.figures(), n.o.Name, fmt.Sprintf("%d %s", clock.UnixMilli(), figures)).Err(); err == nil {
+			err = n.share(ctx)
 		}
 	}
 	if err != nil {
 		return throttle.Unavailable(doing, err)
 	}
 	return nil
+}
+
+// shares are the parts of what Redis keeps that each node has which is there, and each that ended.
+type shares struct{ here, ended float64 }
+
+// share makes room in the streams of all where a node has come or ended.
+func (n *Nodes) share(ctx context.Context) error {
+	all, err := n.All(ctx)
+	if err != nil {
+		return err
+	}
+	isHere := func(f Figures) bool { return f.Ago < ended.Milliseconds() }
+	here := 0.0
+	for _, one := range all {
+		if isHere(one) {
+			here++
+		}
+	}
+	now := shares{here: 1 / max(1, here)}
+	if gone := float64(len(all)) - here; gone > 0 {
+		now = shares{now.here / 2, 1 / gone / 2}
+	}
+	if now == n.shares {
+		return nil
+	}
+	type stream struct {
+		key            string
+		share          float64
+		entries, bytes *redis.IntCmd
+	}
+	var streams []stream
+	pipe := n.o.Client.Pipeline()
+	for _, one := range all {
+		share := now.ended
+		if isHere(one) {
+			share = now.here
+		}
+		for key, part := range map[string]float64{n.Requests.prefix + one.Node: 1 - audits, n.Audits.prefix + one.Node: audits} {
+			streams = append(streams, stream{key, share * part, pipe.XLen(ctx, key), pipe.MemoryUsage(ctx, key, 0)})
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) { // a node without a stream
+		return err
+	}
+	pipe = n.o.Client.Pipeline()
+	for _, s := range streams {
+		pipe.XTrimMaxLenApprox(ctx, s.key, kept(s.share, size(s.entries, s.bytes)), 0)
+	}
+	if _, err = pipe.Exec(ctx); err == nil {
+		n.shares = now
+	}
+	return err
+}
+
+// size returns how many bytes an entry of a stream takes.
+func size(entries, bytes *redis.IntCmd) float64 {
+	return float64(max(1, bytes.Val())) / float64(max(1, entries.Val()))
+}
+
+// kept is how many entries of a size a share of what Redis keeps is.
+func kept(share, size float64) int64 {
+	return max(1, int64(share*min(recent.MaxEntries, maxBytes/size)))
 }
 
 // tell adds the new entries of this node to its stream, which may have a share of what Redis keeps, and returns how many
@@ -147,35 +203,15 @@ func (s *Shared) tell(ctx context.Context, share float64, most int) (untold int,
 	untold = int(to-s.next) - len(entries)
 	s.next = to
 	entries = oneOfAlike(entries)
-	for most = min(most, s.kept(share)); len(entries) > most; entries = entries[:len(entries)-1] {
+	for most = min(most, int(kept(share, s.size))); len(entries) > most; entries = entries[:len(entries)-1] {
 		untold += recent.Times(entries[len(entries)-1])
 	}
 	slices.Reverse(entries)
 	for part := range slices.Chunk(entries, piece) {
-		lost, failed := s.append(ctx, part, int64(s.kept(share)))
+		lost, failed := s.append(ctx, part, kept(share, s.size))
 		untold, err = untold+lost, errors.Join(err, failed)
 	}
 	return untold, err
-}
-
-// kept is how many entries a share of what Redis keeps is.
-func (s *Shared) kept(share float64) int {
-	return max(1, int(share*min(recent.MaxEntries, maxBytes/s.size)))
-}
-
-// trim makes room where a node has come: the streams of all, also of those that ended, are of one share.
-func (n *Nodes) trim(ctx context.Context, share float64) error {
-	all, err := n.All(ctx)
-	if err != nil {
-		return err
-	}
-	pipe := n.o.Client.Pipeline()
-	for _, one := range all {
-		pipe.XTrimMaxLenApprox(ctx, n.Requests.prefix+one.Node, int64(n.Requests.kept(share*(1-audits))), 0)
-		pipe.XTrimMaxLenApprox(ctx, n.Audits.prefix+one.Node, int64(n.Audits.kept(share*audits)), 0)
-	}
-	_, err = pipe.Exec(ctx)
-	return err
 }
 
 // append adds entries to the stream of this node, which keeps a number of them, and returns how many may not have been
@@ -190,7 +226,7 @@ func (s *Shared) append(ctx context.Context, entries [][]byte, kept int64) (lost
 	pipe.PExpire(ctx, key, life)
 	all, bytes := pipe.XLen(ctx, key), pipe.MemoryUsage(ctx, key, 0)
 	if _, err = pipe.Exec(ctx); err == nil {
-		s.size = float64(bytes.Val()) / float64(max(1, all.Val()))
+		s.size = size(all, bytes)
 	}
 	for i, answer := range added {
 		if answer.Err() != nil {

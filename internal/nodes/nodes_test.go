@@ -228,6 +228,32 @@ func TestTell_NodesJoin_Below32MB(t *testing.T) {
 	}
 }
 
+// Nodes that ended leave half of the room to those that are there, however many they were.
+func TestTell_FiftyNodesEnded_RoomForThoseThatAreThere(t *testing.T) {
+	t.Parallel()
+	client := redistest.Alone(t).Client()
+	a := newNode(t, client, "a:1")
+	for i := range 50 {
+		old := newNode(t, client, fmt.Sprint("old:", i))
+		for j := range 2000 {
+			old.did("sent", fmt.Sprint(j))
+		}
+		old.now += 2000
+		old.tell()
+		must.OK(t, client.HSet(t.Context(), "mailgate:nodes", old.name, fmt.Sprintf("%d {}", time.Now().Add(-2*time.Hour).UnixMilli())).Err())
+	}
+	for range 5 {
+		for j := range 2000 {
+			a.did("sent", fmt.Sprint(j))
+		}
+		a.now += 2000
+		a.tell()
+	}
+	if n, old := client.XLen(t.Context(), "mailgate:requests:a:1").Val(), client.XLen(t.Context(), "mailgate:requests:old:1").Val(); n != 10_000 || old > 1000 || old < 400 {
+		t.Errorf("%d entries are kept of the node that is there, %d of one that ended", n, old)
+	}
+}
+
 // An entry that is none is left out.
 func TestLog_DamagedEntry_LeftOut(t *testing.T) {
 	t.Parallel()
