@@ -18,9 +18,13 @@ const countdownLife = 24 * 60 * 60 * 1000
 
 // showCountdown tells how long the next send like that of the token still has to wait.
 func (s *Server) showCountdown(r *request, _ *none) (any, error) {
-	send, err := s.openCountdown(r, r.c.Params("token"))
+	text, ok := s.tokens.Open(r.c.Params("token"), s.with.Now())
+	if !ok { // whatever is wrong with it
+		return nil, &problem{kind: unknownCountdown}
+	}
+	send, err := s.readSend(r, text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading a countdown: %w", err)
 	}
 	decision, err := r.live.Rules.Peek(r.ctx, send)
 	if err != nil {
@@ -43,18 +47,6 @@ func (s *Server) reportSend(r *request, send rules.Send, d *rules.Decision) *rep
 // reportPeek returns the report of a decision about the mailbox of the request.
 func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
 	return r.reports(report.Of(d, r.Mailbox.Hash(), s.names.subject, s.with.Now()))
-}
-
-// openCountdown returns the send of a token. Whatever is wrong with the token is one answer.
-func (s *Server) openCountdown(r *request, token string) (send rules.Send, err error) {
-	text, ok := s.tokens.Open(token, s.with.Now())
-	if !ok {
-		return send, &problem{kind: unknownCountdown}
-	}
-	if send, err = s.readSend(r, text); err != nil {
-		return send, fmt.Errorf("reading a countdown: %w", err)
-	}
-	return send, nil
 }
 
 // readSend reads the send in a token, whose mailbox becomes that of the request.

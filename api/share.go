@@ -69,15 +69,10 @@ func (s *Server) enter(r *request, to access) error {
 	if to != operators {
 		who = s.callers[r.Key]
 	}
-	if !r.held.Enter(r.ctx, who) {
-		return s.tooMany(r)
+	if r.held.Enter(r.ctx, who) {
+		return nil
 	}
-	return nil
-}
-
-// tooMany refuses a request of a caller. A send that is refused here does not come to where the
-// others are counted.
-func (s *Server) tooMany(r *request) error {
+	// A send that is refused here does not come to where the others are counted.
 	if _, reports := r.hook.(hooks.Reporter); r.c.Route().Path == "/send-code" || r.hook != nil && !reports {
 		r.What = ledger.Busy
 	}
