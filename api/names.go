@@ -15,7 +15,7 @@ import (
 type names struct {
 	requests *secret.MAC // of their fingerprints
 	takes    *secret.MAC // of their ids
-	subjects *secret.Names
+	subjects *secret.MAC
 }
 
 // The purposes of the keys that are derived from the secret here.
@@ -29,7 +29,7 @@ func newNames(of []byte) (names, error) {
 	requests, noRequests := secret.Key(of, requestsOf)
 	takes, noTakes := secret.Key(of, takesOf)
 	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{secret.NewMAC(requests), secret.NewMAC(takes), secret.NewNames(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
+	return names{secret.NewMAC(requests), secret.NewMAC(takes), secret.NewMAC(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
 }
 
 // request returns the fingerprint of a request. Bodies that differ in one byte are different requests,
@@ -40,7 +40,7 @@ func (n *names) request(route string, body []byte) idempotency.Fingerprint {
 
 // subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
 // cannot be computed without the secret.
-func (n *names) subject(of string) string { return n.subjects.Of(of) }
+func (n *names) subject(of string) string { return n.subjects.Name(of) }
 
 // take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
 // so that a repeated take is recognized for as long as the first one counts.

@@ -43,7 +43,7 @@ func TestConsole_Request_OpensAndIsCopied(t *testing.T) {
 	v.is(`/T\d\d:\d\d:\d\d\.\d\d\dZ/.test(document.querySelector(".whole").textContent)`, "true") // the date and the zone
 	v.looksRight("console-request", ".whole .quiet")
 	v.click(".whole .quiet")
-	v.is(`["mailbox", "outcome", "key"].map((name) => JSON.parse(copied)[name]).join() + copied.split("\n").length`, "93d0700bc4,sent,shop1")
+	v.is(`["mailbox", "outcome", "key"].map((name) => JSON.parse(copied)[name]).join() + copied.split("\n").length`, "0862140cc9,sent,shop1")
 	v.reads("requests", "Copied")
 	v.click(".whole .quiet:last-child")
 	v.is(`copied.replace(location.origin, "").replace(/=[0-9a-f]+/, "=")`, `curl -s '/admin/requests?request_id=' -H "Authorization: Bearer $ADMIN"`)

@@ -342,9 +342,9 @@ func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
 	own, other := new(recent.Log), new(recent.Log)
 	here, there := node("web-1:8080", own), node("web-2:8080", other)
 	s := newServer(t, func(_ *apitest.Server, o *apitest.Options) { o.Nodes = here })
-	own.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"sent","mailbox":"93d0700bc4","reply":"250 2.0.0 OK: queued"`))
+	own.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"sent","mailbox":"0862140cc9","reply":"250 2.0.0 OK: queued"`))
 	for range 40 {
-		other.Add(time.Now().UnixMilli(), []byte(`,"door":"smtp","key":"shop","outcome":"quota-exceeded","mailbox":"93d0700bc4","rule":"mailbox","limit":"minute","wait_ms":41000`))
+		other.Add(time.Now().UnixMilli(), []byte(`,"door":"smtp","key":"shop","outcome":"quota-exceeded","mailbox":"0862140cc9","rule":"mailbox","limit":"minute","wait_ms":41000`))
 	}
 	other.Add(time.Now().UnixMilli(), []byte(`,"door":"http","key":"shop","outcome":"unavailable","cause":"the relay refuses connections"`))
 	figures := string(s.Server.API.Figures())
@@ -360,7 +360,7 @@ func TestConsole_SeveralNodes_StateAndRequests(t *testing.T) {
 	v.isTrue(`document.querySelectorAll("#requests tr").length === 3`)
 	v.isTrue(`document.querySelectorAll("#nodes tr").length === 3`)
 	v.is(`[...document.querySelectorAll("#nodes tr")].map((row) => row.children[0].textContent + " " + row.children[1].textContent.slice(0, 10)).join()`, "web-1:8080 ready,web-2:8080 ready,web-3:8080 away since")
-	v.reads("most-refused", "Mailbox93d0700bc440")
+	v.reads("most-refused", "Mailbox0862140cc940")
 	v.looksRight("console-nodes", "#find-whose")
 
 	// What a node tells later than others has its place by its time.

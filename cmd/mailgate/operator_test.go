@@ -20,7 +20,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more"))
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	environ := operatorOf(server.URL)
-	table := does(t, environ, exitOK, "mailbox 8555ce41e4", "show", "alice@example.com")
+	table := does(t, environ, exitOK, "mailbox 4a939a9316", "show", "alice@example.com")
 	for _, line := range []string{"next        in ", "limit minute of rule mailbox", "LIMIT   USED", "hour    1 of 5   1h", "day     1 of 10  24h", "GUESSES ", "SENDS\n20", fmt.Sprint(sent.Body.ID)} {
 		if !strings.Contains(table, line) {
 			t.Errorf("%q is not in\n%s", line, table)
@@ -34,10 +34,10 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 	}{
 		{"show --json alice@example.com", environ, exitOK, fmt.Sprintf(`"id": %q`, sent.Body.ID)},
 		{"show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, "next        now"},
-		{"reset Alice@Example.com", environ, exitOK, "records cleared for mailbox 8555ce41e4: 1\n"},
+		{"reset Alice@Example.com", environ, exitOK, "records cleared for mailbox 4a939a9316: 1\n"},
 		{"reset alice", environ, exitFailure, "answers 422: Invalid field: The address has no @."},
 		{"show a/b@example.com", environ, exitOK, "next        now"},
-		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
+		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 4a939a9316"},
 		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason must not exceed 500 characters."},
 		{"show alice@example.com", environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)"},
 		{"reset alice@example.com", environ[:1], exitFailure, "(no key was sent; set MAILGATE_ADMIN_KEYS)"},
@@ -50,7 +50,7 @@ func TestOperator_Mailbox_ShownAndReset(t *testing.T) {
 	} {
 		does(t, step.environ, step.status, step.says, strings.Fields(step.args)...)
 	}
-	if audit := server.Log.Lines(`"reason":"ticket-4711"`); len(audit) != 1 || audit[0]["mailbox"] != "8555ce41e4" {
+	if audit := server.Log.Lines(`"reason":"ticket-4711"`); len(audit) != 1 || audit[0]["mailbox"] != "4a939a9316" {
 		t.Errorf("the audit log has %v", audit)
 	}
 }

@@ -58,7 +58,7 @@ func Parse(text string, identity Identity) (Address, error) {
 		a.key = identity.mailbox(local, domain)
 	}
 	if identity.logs != nil {
-		a.hash = identity.logs.Of(a.key)
+		a.hash = identity.logs.Name(a.key)
 	}
 	return a, nil
 }
@@ -112,7 +112,7 @@ const unnamed = "unnamed"
 
 // WithLogKey returns the Identity whose addresses have a Hash made with this key.
 func (id Identity) WithLogKey(key [32]byte) Identity {
-	id.logs = secret.NewNames(key[:])
+	id.logs = secret.NewMAC(key[:])
 	return id
 }
 

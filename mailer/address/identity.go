@@ -26,7 +26,7 @@ var providersJSON []byte
 // mailboxes share one quota.
 type Identity struct {
 	providers map[string]*provider // by domain; nil: nothing is folded
-	logs      *secret.Names
+	logs      *secret.MAC
 }
 
 // provider is one row of providers.json. Letter case and +tag need no row.
