@@ -22,14 +22,15 @@ type format struct {
 	key    string
 	own    string // empty if there is nothing to check
 	began  time.Time
-	until  atomic.Int64 // nanoseconds since began, for which the format is known to be the own
+	until  atomic.Int64  // nanoseconds since began, for which the format is known to be the own
+	asking chan struct{} // full while a caller reads it for all
 }
 
 const formatFor = time.Second
 
 // newFormat returns the check for the options.
 func newFormat(client redis.UniversalClient, o Options) *format {
-	f := &format{client: client, key: o.Prefix + ":format", began: time.Now()}
+	f := &format{client: client, key: o.Prefix + ":format", began: time.Now(), asking: make(chan struct{}, 1)}
 	if o.Format != 0 {
 		f.own = strconv.Itoa(o.Format)
 	}
@@ -44,10 +45,19 @@ redis.call('SET', KEYS[1], ARGV[1])
 return ARGV[1]`
 
 func (f *format) check(ctx context.Context) error {
-	now := time.Since(f.began)
-	if f.own == "" || int64(now) < f.until.Load() {
+	if f.own == "" || f.known() {
 		return nil
 	}
+	select { // else each caller would leave a connection of its own
+	case f.asking <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-f.asking }()
+	if f.known() {
+		return nil
+	}
+	now := time.Since(f.began)
 	found, err := f.client.Eval(ctx, readFormat, []string{f.key}, f.own).Result()
 	if err != nil {
 		return fmt.Errorf("reading the format of the records: %w", err)
@@ -59,3 +69,6 @@ func (f *format) check(ctx context.Context) error {
 	f.until.Store(int64(now + formatFor))
 	return nil
 }
+
+// known reports whether the format on record is known to be the own.
+func (f *format) known() bool { return int64(time.Since(f.began)) < f.until.Load() }

@@ -221,49 +221,6 @@ func TestCall_ValuesOfItsContext_ReachNoOtherCommand(t *testing.T) {
 	}
 }
 
-// Programs of two formats do not share records, also where Redis was away when one started.
-func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
-	server := redistest.Durable(t)
-	with := func(format int, prefix string) redis.UniversalClient {
-		return open(t, redisx.Options{URL: server.URL(), Timeout: patient, Format: format, Prefix: prefix})
-	}
-	first, next := with(1, "mailgate"), with(2, "mailgate")
-	answers(t, first, "key")
-	server.Kill()
-	if _, err := run(next, "key"); err == nil || errors.Is(err, redisx.ErrFormat) {
-		t.Errorf("without Redis: %v", err)
-	}
-	server.Restart()
-	for range 2 {
-		if _, err := run(next, "key"); !errors.Is(err, redisx.ErrFormat) || !redisx.Undone(err) {
-			t.Errorf("another format: %v", err)
-		}
-	}
-	for name, client := range map[string]redis.UniversalClient{"running": first, "new": with(1, "mailgate"), "another prefix": with(2, "staging")} {
-		if _, err := run(client, "key"); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// A Redis whose records are replaced by those of another format is not asked any more, also on a connection that lasts.
-func TestFormat_RecordsReplaced_RedisIsNotAsked(t *testing.T) {
-	server := redistest.Alone(t)
-	with := func(format int) redis.UniversalClient {
-		return open(t, redisx.Options{URL: server.URL(), Timeout: patient, Format: format, Prefix: "mailgate"})
-	}
-	running := with(1)
-	answers(t, running, "key")
-	must.OK(t, server.Client().FlushAll(ctx).Err())
-	answers(t, with(2), "key")
-	servertest.Eventually(t, "the other format to be noticed", func() bool {
-		_, err := run(running, "key")
-		return errors.Is(err, redisx.ErrFormat)
-	})
-	must.OK(t, server.Client().FlushAll(ctx).Err())
-	answers(t, running, "key")
-}
-
 // Callers that give up say nothing of the server.
 func TestCall_CallersGiveUp_IsNotSilence(t *testing.T) {
 	server := redistest.Alone(t)
