@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -101,6 +102,18 @@ func (f *figures) add(of figures, now, then int64) {
 	if !of.Nodes[0].Away {
 		f.Relays = append(f.Relays, of.Relays...)
 	}
+}
+
+// Continue has the chart of the last hour go on from what this node told before it was started again.
+func (s *Server) Continue(ctx context.Context) error {
+	all, err := s.with.Nodes.All(ctx)
+	for _, entry := range all {
+		var f figures
+		if entry.Node == s.with.Nodes.Name() && json.Unmarshal(entry.Text, &f) == nil {
+			s.with.Ledger.Hour.Continue(f.LastHour, s.with.Now()-entry.Ago)
+		}
+	}
+	return err
 }
 
 // Figures returns what other nodes' operators see of this one.

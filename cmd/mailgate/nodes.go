@@ -50,16 +50,18 @@ func (p *program) startTelling() {
 	p.telling.Go(func() {
 		ticks := time.NewTicker(tellInterval)
 		defer ticks.Stop()
+		continued := false
 		for n := 0; life.Err() == nil; n++ {
 			select {
 			case <-ticks.C:
 			case <-life.Done():
 			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
+			continued = continued || p.server.Continue(ctx) == nil // before the figures are written over
 			var figures []byte
-			if n%figuresEvery == 0 || life.Err() != nil {
+			if continued && (n%figuresEvery == 0 || life.Err() != nil) {
 				figures = p.server.Figures()
 			}
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
 			_ = p.nodes.Tell(ctx, figures) // the next one tells it, and others log that Redis is away
 			cancel()
 		}

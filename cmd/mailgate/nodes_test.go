@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +27,25 @@ type figuresOf struct {
 		Away         bool   `json:"away"`
 		Suppressions string `json:"suppressions_read"`
 	} `json:"nodes"`
+}
+
+// The chart of the last hour goes on after a restart.
+func TestNodes_Restarted_ChartGoesOn(t *testing.T) {
+	t.Parallel()
+	redis, relay, at := redistest.Durable(t), startRelay(t), servertest.Address(t)
+	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_LISTEN="+at, "MAILGATE_REDIS_PREFIX=chart")
+	first := startReady(t, environ, at)
+	first.Stop(t, syscall.SIGTERM)
+	name := must.Get(os.Hostname())(t) + at[strings.LastIndex(at, ":"):]
+	client := redis.Client()
+	told := must.Get(client.HGet(t.Context(), "chart:nodes", name).Result())(t)
+	must.OK(t, client.HSet(t.Context(), "chart:nodes", name, strings.Replace(told, `"sent":[0,0,0,`, `"sent":[0,0,7,`, 1)).Err())
+	ops := newClient(t, startReady(t, environ, at).URL, adminKey)
+	servertest.Eventually(t, "what was sent before the restart", func() bool {
+		var f figuresOf
+		must.OK(t, json.Unmarshal([]byte(ops.must(t, "GET", "/admin/figures", "", 200).Raw), &f))
+		return slices.Max(f.LastHour.Sent) == 7
+	})
 }
 
 // Whichever node operators ask, they see what all did, also one that was killed; and while Redis is away what this one did.

@@ -15,6 +15,15 @@ const (
 type Hour struct {
 	mu      sync.Mutex
 	seconds [hourSeconds]second // a ring
+	earlier Rates               // of this node before its start
+	then    int64               // when it told them
+}
+
+// Continue adds what this node told at a time before it was started again.
+func (h *Hour) Continue(earlier Rates, then int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.earlier, h.then = earlier, then
 }
 
 type second struct {
@@ -87,5 +96,6 @@ func (h *Hour) Rates(now int64) Rates {
 		}
 		end = (end - 1) / chartStep * chartStep
 	}
+	r.Add(h.earlier, now, h.then)
 	return r
 }
