@@ -57,7 +57,7 @@ func (s *Standby) waiting() []recordKey {
 // syncAll syncs the records of masters that are not away, several at a time. After some
 // failures it leaves the rest for the next pass.
 func (s *Standby) syncAll() {
-	const together, mostFailures = 8, 8
+	const together, mostFailures = 32, 8
 	var failures atomic.Int64
 	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
