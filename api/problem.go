@@ -99,8 +99,8 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != nil {
-		return &problem{kind: fiberKinds[known.Code]}
+	if known, ok := errors.AsType[*fiber.Error](err); ok && unrouted[known.Code] != nil {
+		return &problem{kind: unrouted[known.Code]}
 	}
 	if refused, ok := errors.AsType[address.Reason](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
@@ -111,8 +111,10 @@ func problemOf(err error) *problem {
 	return &problem{kind: internal, cause: err}
 }
 
-// fiberKinds maps the errors of Fiber's router.
-var fiberKinds = map[int]*kind{fiber.StatusNotFound: notFound, fiber.StatusMethodNotAllowed: methodNotAllowed}
+// unrouted are the answers to requests that do not reach a route, by their status.
+var unrouted = map[int]*kind{
+	400: badRequest, 404: notFound, 405: methodNotAllowed, 408: requestTimeout, 413: bodyTooLarge, 431: headerTooLarge, 501: methodUnknown,
+}
 
 // explain maps an error to its problem, with this detail if the storage failed.
 func explain(err error, unavailable string) error {
@@ -137,17 +139,6 @@ func unknown(kind *kind, thing string, known []string) *problem {
 
 // sentence adds the capital and the full stop.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
-
-// level returns the level of the log line. Mistakes of callers are routine.
-func (p *problem) level() slog.Level {
-	switch {
-	case p.kind == internal:
-		return slog.LevelError
-	case p.kind != methodUnknown && p.kind.status >= 500:
-		return slog.LevelWarn
-	}
-	return slog.LevelInfo
-}
 
 // fail writes the answer to an error, and notes it for the log. It is Fiber's ErrorHandler.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
@@ -177,9 +168,15 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	return nil
 }
 
-// note notes a problem for the log.
+// note notes a problem for the log. Mistakes of callers are routine.
 func (r *request) note(p *problem) {
-	r.Problem, r.Level, r.Cause = p.kind.name, p.level(), p.cause
+	r.Problem, r.Level, r.Cause = p.kind.name, slog.LevelInfo, p.cause
+	switch {
+	case p.kind == internal:
+		r.Level = slog.LevelError
+	case p.kind != methodUnknown && p.kind.status >= 500:
+		r.Level = slog.LevelWarn
+	}
 }
 
 // denied returns the problem of a refusal.

@@ -117,18 +117,15 @@ func (s *Server) newEndpoint(connections int) (e *front.Endpoint) {
 		r := s.begin(c)
 		defer s.finish(r)
 		r.Route = "unread"
-		if early[status] == methodUnknown {
+		if unrouted[status] == methodUnknown {
 			r.Route = "unknown-method"
 		}
-		_ = s.fail(c, &problem{kind: early[status], detail: detail}) // never fails
+		_ = s.fail(c, &problem{kind: unrouted[status], detail: detail}) // never fails
 		s.record(r)
 	})
 	e.App.Use(s.accessLog)
 	return e
 }
-
-// early are the answers to requests that do not reach the routes, by their status.
-var early = map[int]*kind{400: badRequest, 408: requestTimeout, 413: bodyTooLarge, 431: headerTooLarge, 501: methodUnknown}
 
 // Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
 // nil. It closes the listener. A Server serves one listener, once.
