@@ -25,6 +25,8 @@ type Case struct {
 	Shadow  bool   // it reports what it would have refused, and changes nothing
 	// File is where the case is written, and List a file with names of it. They are told to people, and not read.
 	File, List string
+
+	limiter *throttle.Limiter // that decides by Limit; nil without one
 }
 
 // What a case does, in the words of a file of rules.
@@ -61,9 +63,12 @@ func (m Match) String() string {
 	return m.Rule + ": " + does + why
 }
 
-// match returns what is told of a case of a rule, or of a denial, that an index found.
-func match(all []Case, rule, does string, e entry) Match {
-	c := &all[e.n-1]
+// matches returns what is told of the case of a rule, or of a denial, that decides about a send.
+func (x *index) matches(send Send, rule, does string) []Match {
+	c, e := x.find(send)
+	if c == nil {
+		return nil
+	}
 	if c.Limit != nil {
 		does = Override
 	}
@@ -71,39 +76,31 @@ func match(all []Case, rule, does string, e entry) Match {
 	if e.line < 0 {
 		m.File, m.Line = c.List, -m.Line
 	}
-	return m
+	return []Match{m}
 }
 
 // Matches returns the cases that decide about a send, in the order of the rules: of a denied send the denial alone. Those
 // in shadow are beside the others. No home is asked.
 func (s *Set) Matches(send Send) []Match {
-	if e := s.denies.find(send); e.n > 0 {
-		return []Match{match(s.denials, "", Deny, e)}
+	if denied := s.denies.matches(send, "", Deny); denied != nil {
+		return denied
 	}
 	all := []Match{}
 	for i := range s.rules {
 		all = append(all, s.rules[i].Matches(send)...)
 	}
-	for i, x := range s.shadows {
-		if e := x.find(send); e.n > 0 {
-			all = append(all, match(s.denials[i:], "", Deny, e))
-		}
+	for _, x := range s.shadows {
+		all = append(all, x.matches(send, "", Deny)...)
 	}
 	return all
 }
 
 // Matches returns the cases of the rule that decide about a send.
 func (r *Rule) Matches(send Send) []Match {
-	all := []Match{}
 	if !r.counts(send) {
-		return all
+		return []Match{}
 	}
-	for _, x := range []*index{r.cases, r.shadows} {
-		if e := x.find(send); e.n > 0 {
-			all = append(all, match(r.Cases, r.Name, Exempt, e))
-		}
-	}
-	return all
+	return append(append([]Match{}, r.cases.matches(send, r.Name, Exempt)...), r.shadows.matches(send, r.Name, Exempt)...)
 }
 
 // shadowLimit is what a shadow that would have denied a send has as its limit.
@@ -132,11 +129,11 @@ func (b By) CheckLimit(s Some) error {
 
 // prepare makes the indexes of the rule and the limiters of its cases.
 func (r *Rule) prepare() (err error) {
-	r.limiters = make([]*throttle.Limiter, len(r.Cases))
-	for i, c := range r.Cases {
-		if c.Limit != nil {
+	r.Cases = slices.Clone(r.Cases)
+	for i := range r.Cases {
+		if c := &r.Cases[i]; c.Limit != nil {
 			err = cmp.Or(err, r.By.CheckLimit(c.Some))
-			r.limiters[i] = r.Limiter.With(c.Limit)
+			c.limiter = r.Limiter.With(c.Limit)
 		}
 	}
 	for _, x := range []struct {
@@ -153,7 +150,11 @@ func (r *Rule) prepare() (err error) {
 
 // counts reports whether the rule is for the send, if no case is.
 func (r *Rule) counts(send Send) bool {
-	return (r.Budget == nil || !send.Unverifiable) && (r.only == nil || r.only.find(send).n > 0)
+	if r.Budget != nil && send.Unverifiable {
+		return false
+	}
+	only, _ := r.only.find(send)
+	return r.only == nil || only != nil
 }
 
 // meet returns what the rule counts the send under and the limiter that decides, if the rule applies.
@@ -162,8 +163,8 @@ func (r *Rule) meet(send Send) (key string, limiter *throttle.Limiter) {
 		return "", nil
 	}
 	limiter = r.Limiter
-	if n := r.cases.find(send).n; n > 0 {
-		limiter = r.limiters[n-1]
+	if c, _ := r.cases.find(send); c != nil {
+		limiter = c.limiter
 	}
 	if limiter == nil {
 		return "", nil
@@ -177,22 +178,4 @@ func (r *Rule) limiterFor(send Send) *throttle.Limiter {
 		return limiter
 	}
 	return r.Limiter
-}
-
-// denied returns the denial of the send, nil if there is none. No home is asked.
-func (s *Set) denied(send Send) *Case {
-	if n := s.denies.find(send).n; n > 0 {
-		return &s.denials[n-1]
-	}
-	return nil
-}
-
-// shadowsOf are the shadow denials that would have denied the send.
-func (s *Set) shadowsOf(send Send) (all []Refusal) {
-	for i, x := range s.shadows {
-		if x.find(send).n > 0 {
-			all = append(all, Refusal{Rule: s.denials[i].Name, Verdict: throttle.Verdict{Limit: shadowLimit}})
-		}
-	}
-	return all
 }

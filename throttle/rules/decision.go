@@ -95,8 +95,8 @@ func decide(round []question) Decision {
 		}
 		if q.verdict.Allowed == d.Allowed {
 			d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal
-			if q.rule.Challenge == d.Challenge {
-				d.waitFor(q.rule, &q.verdict)
+			if q.rule.Challenge == d.Challenge && waitOf(&q.verdict) > waitOf(&d.Verdict) {
+				d.Rule, d.By, d.Verdict = q.rule.Name, q.rule.By, q.verdict
 			}
 		}
 	}
@@ -105,13 +105,4 @@ func decide(round []question) Decision {
 	}
 	d.Verdict.Allowed, d.Verdict.Degraded = d.Allowed, d.Degraded
 	return d
-}
-
-// waitFor names the rule if it makes the next send wait longer than the one named so far.
-func (d *Decision) waitFor(r *Rule, v *throttle.Verdict) {
-	if waitOf(v) > waitOf(&d.Verdict) {
-		d.Rule, d.By, d.Verdict = r.Name, r.By, *v
-	}
-	d.Degraded = d.Degraded || v.Degraded
-	d.Verdict.Allowed, d.Verdict.Degraded = d.Allowed, d.Degraded
 }

@@ -53,8 +53,8 @@ func (s *Set) questions(send Send) []question {
 			continue
 		}
 		round = append(round, question{rule: r, key: key, limiter: limiter, waived: r.Challenge && solved})
-		if n := r.shadows.find(send).n; n > 0 && r.limiters[n-1] != nil {
-			round = append(round, question{rule: r, key: key, limiter: r.limiters[n-1], trial: true})
+		if c, _ := r.shadows.find(send); c != nil && c.limiter != nil {
+			round = append(round, question{rule: r, key: key, limiter: c.limiter, trial: true})
 		}
 	}
 	return round

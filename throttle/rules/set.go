@@ -37,15 +37,13 @@ type Rule struct {
 	Budget *Budget
 
 	only, cases, shadows *index
-	limiters             []*throttle.Limiter // of the cases
 }
 
 // Set is a set of rules that all have to admit a send. Its rules never change, and it may be shared.
 type Set struct {
 	rules   []Rule
-	denials []Case
 	denies  *index
-	shadows []*index // of the denials that are shadows
+	shadows []*index // each of a denial in shadow
 	token   *Rule    // spends the tokens of solved challenges; nil if no challenge can be solved
 	remote  bool
 	full    full
@@ -65,16 +63,18 @@ type Options struct {
 // New returns the Set of rules of different names. One of them is MailboxRule: it counts by mailbox,
 // and its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(all), denials: slices.Clone(o.Denials), remote: o.Remote, full: newFull()}
+	s := &Set{rules: slices.Clone(all), remote: o.Remote, full: newFull()}
+	denials := slices.Clone(o.Denials)
 	var err error
-	if s.denies, err = newIndex(s.denials, false); err != nil {
+	if s.denies, err = newIndex(denials, false); err != nil {
 		return nil, err
 	}
-	s.shadows = make([]*index, len(s.denials))
-	for i := range s.denials {
-		if s.shadows[i], err = newIndex(s.denials[i:i+1], true); err != nil {
+	for i := range denials {
+		x, err := newIndex(denials[i:i+1], true)
+		if err != nil {
 			return nil, err
 		}
+		s.shadows = append(s.shadows, x)
 	}
 	if o.Tokens != nil {
 		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
@@ -156,7 +156,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err := check("take", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	if c := s.denied(send); c != nil {
+	if c, _ := s.denies.find(send); c != nil {
 		return Decision{Denied: c.Name}, nil
 	}
 	d, err := s.take(ctx, send, id)
@@ -188,8 +188,13 @@ func (s *Set) take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	}
 	d := decide(round)
 	d.Charges, d.Lost = all, lost
-	if d.Allowed {
-		d.Shadow = append(d.Shadow, s.shadowsOf(send)...)
+	if !d.Allowed {
+		return d, nil
+	}
+	for _, x := range s.shadows {
+		if c, _ := x.find(send); c != nil {
+			d.Shadow = append(d.Shadow, Refusal{Rule: c.Name, Verdict: throttle.Verdict{Limit: shadowLimit}})
+		}
 	}
 	return d, nil
 }
@@ -202,7 +207,7 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	}
 	send.Solved = ""
 	d, err := s.look(ctx, s.questions(send))
-	if c := s.denied(send); c != nil {
+	if c, _ := s.denies.find(send); c != nil {
 		d.Denied, d.Allowed = c.Name, false
 	}
 	return d, err

@@ -42,6 +42,7 @@ func (s Some) None() bool {
 
 // index finds which of several cases has a send by a few look-ups, however long their lists are.
 type index struct {
+	cases                                            []Case
 	mailboxes, domains, callers, templates, purposes map[string]entry // whole domains are among the mailboxes, with their @
 	patterns                                         map[string][]pattern
 	networks                                         map[netip.Prefix]entry
@@ -63,7 +64,7 @@ func newIndex(all []Case, shadow bool) (*index, error) {
 	if !slices.ContainsFunc(all, func(c Case) bool { return c.Shadow == shadow && !c.None() }) {
 		return nil, nil
 	}
-	x := &index{mailboxes: map[string]entry{}, patterns: map[string][]pattern{}, networks: map[netip.Prefix]entry{}}
+	x := &index{cases: all, mailboxes: map[string]entry{}, patterns: map[string][]pattern{}, networks: map[netip.Prefix]entry{}}
 	for i, c := range all {
 		if c.Shadow != shadow {
 			continue
@@ -105,17 +106,21 @@ func put[T comparable](into map[T]entry, name T, e entry) {
 	}
 }
 
-// find returns the entry of the most exact name of the send: an address before its domain, and a network before a
-// larger one. It is zero if none has the send.
-func (x *index) find(s Send) (none entry) {
+// find returns the case that has the most exact name of the send, and the entry of that name: an address before its
+// domain, and a network before a larger one. The case is nil if none has the send.
+func (x *index) find(s Send) (c *Case, e entry) {
 	if x == nil {
-		return none
+		return nil, e
 	}
 	at := max(0, strings.LastIndexByte(s.Mailbox, '@'))
-	if e := cmp.Or(x.mailboxes[s.Mailbox], x.matching(s.Mailbox, at), x.mailboxes[s.Mailbox[at:]]); e != none {
-		return e
+	e = cmp.Or(x.mailboxes[s.Mailbox], x.matching(s.Mailbox, at), x.mailboxes[s.Mailbox[at:]])
+	if e.n == 0 {
+		e = cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.callers[s.Caller], x.templates[s.Template], x.purposes[s.Purpose])
 	}
-	return cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.callers[s.Caller], x.templates[s.Template], x.purposes[s.Purpose])
+	if e.n > 0 {
+		c = &x.cases[e.n-1]
+	}
+	return c, e
 }
 
 func (x *index) matching(mailbox string, at int) (none entry) {
