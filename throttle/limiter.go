@@ -12,7 +12,7 @@ import (
 // keeps the records. A key is any text of 1 to 1024 bytes that identifies what is counted: a
 // mailbox, a network address, a caller. Methods may be called from any number of goroutines.
 //
-// New and With make a Limiter. Its fields are to be read: one that was made in another way, or whose
+// New and With make a Limiter. Its fields are to be read: one that was made in another way, that has no home, or whose
 // algorithm now has another form, answers each call with [ErrLimiter].
 //
 // An error means that there is no answer, and never counts as an admission. It is [ErrUnavailable]

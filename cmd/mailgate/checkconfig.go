@@ -57,7 +57,7 @@ func (k checkConfigCommand) Run(c *config.Config, to streams) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(content.rules.Rules, func(r rulefile.Rule) bool { return r.Challenge }) {
+	if slices.ContainsFunc(content.rules.Rules, func(r rules.Rule) bool { return r.Challenge }) {
 		accepted := "proof of work"
 		if c.TurnstileSecret != "" {
 			accepted += ", Turnstile on " + c.TurnstileHosts.String()
@@ -89,7 +89,7 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 	fmt.Fprintf(to, "\nRules in force (digest %s):\n", file.Digest())
 	table := columns(to)
 	for _, r := range file.Rules {
-		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, describe(r.Algorithm), besides(r))
+		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, describe(r.Limiter.Algorithm), besides(r))
 	}
 	table.Flush() // into memory
 	for _, r := range file.Rules {
@@ -153,18 +153,19 @@ func describe(a throttle.Algorithm) string {
 }
 
 // besides returns the settings of a rule other than its limit.
-func besides(r rulefile.Rule) (text string) {
-	if r.KeepForFirstSends > 0 {
-		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
+func besides(r rules.Rule) (text string) {
+	if r.Resends != nil {
+		first, resends := r.Limiter.Algorithm.Peek(nil, 0), r.Resends.Peek(nil, 0)
+		text += fmt.Sprintf("; the last %d for first sends", first.Remaining()-resends.Remaining())
 	}
 	if r.Challenge {
 		text += "; then challenge"
 	}
-	if r.Unverified {
+	if r.Budget != nil {
 		text += "; counts a send until its code is right, and none of the SMTP door or a hook"
-	}
-	if r.Percent > 0 {
-		text += fmt.Sprintf("; or %d %% of what was verified, if more", r.Percent)
+		if r.Budget.Percent > 0 {
+			text += fmt.Sprintf("; or %d %% of what was verified, if more", r.Budget.Percent)
+		}
 	}
 	for _, c := range r.Cases {
 		if c.Limit == nil {

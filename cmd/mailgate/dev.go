@@ -182,7 +182,7 @@ func welcome(p *program, to streams, at net.Addr, doors []door, relayURL string)
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+at.String(), keys, header, relayURL, p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
+`, "http://"+at.String(), keys, header, relayURL, p.content.rules.Mailbox().Limiter.Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
 		addresses(doors), smtp, c.SMTPSenders(), calls)
 }
 

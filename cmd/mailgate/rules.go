@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
@@ -52,39 +53,29 @@ func newIdentity(c *config.Config) (address.Identity, error) {
 	return identity, nil
 }
 
-// ruleSet makes the limiters of the rules. A rule keeps the counts of one with the same name
+// ruleSet gives the rules of a file their records. A rule keeps the counts of one with the same name
 // and "by", if its algorithm can read them.
 func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
-	var all []rules.Rule
-	for _, r := range file.Rules {
-		limiter, err := s.limiter(ruleTable(r), r.Algorithm)
-		if err != nil {
+	all := slices.Clone(file.Rules)
+	for i := range all {
+		r := &all[i]
+		var err error
+		if r.Limiter, err = s.limiter(r.Table(), r.Limiter.Algorithm); err != nil {
 			return nil, err
 		}
-		budget, err := s.budget(r)
-		if err != nil {
-			return nil, err
+		if b := r.Budget; b != nil && b.Percent > 0 {
+			verified, err := s.limiter(r.Table()+"-verified", b.Verified.Algorithm)
+			if err != nil {
+				return nil, err
+			}
+			r.Budget = &rules.Budget{Percent: b.Percent, Verified: verified}
 		}
-		all = append(all, rules.Rule{Name: r.Name, By: r.By, Limiter: limiter, Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only,
-			Cases: r.Cases, Budget: budget})
 	}
 	tokens, err := s.limiter("challenge-tokens", policyOf(onceValid))
 	if err != nil {
 		return nil, err
 	}
 	return rules.New(rules.Options{Remote: s.redis != nil, Denials: file.Denials, Tokens: tokens}, all...)
-}
-
-// budget makes what a rule needs to count unverified sends, nil if it counts every send.
-func (s *store) budget(r rulefile.Rule) (b *rules.Budget, err error) {
-	if !r.Unverified {
-		return nil, nil
-	}
-	b = &rules.Budget{Percent: r.Percent}
-	if r.Percent > 0 {
-		b.Verified, err = s.limiter(ruleTable(r)+"-verified", r.Verified)
-	}
-	return b, err
 }
 
 // tryRules reads the rules as a reload would, with other tiers for mailboxes if there are any, over records in memory that go by another clock.
@@ -95,7 +86,7 @@ func (p *program) tryRules(now func() int64, tiers *throttle.Policy) (set *rules
 	}
 	for i := range file.Rules {
 		if r := &file.Rules[i]; r.Name == rules.MailboxRule && tiers != nil {
-			r.Algorithm = *tiers
+			r.Limiter = throttle.New(*tiers, nil)
 		}
 	}
 	return triedSet(file, now)
@@ -109,16 +100,6 @@ func triedSet(file rulefile.File, now func() int64) (set *rules.Set, done func()
 	}
 	set, err = (&store{own: own}).ruleSet(file)
 	return set, func() { _ = own.Close() }, err
-}
-
-// ruleTable returns where the records of a rule are. It has the "by" and what is counted, so that a rule which
-// changes that starts from zero.
-func ruleTable(r rulefile.Rule) string {
-	table := "rule-" + r.Name + "-" + string(r.By)
-	if r.Unverified {
-		table += "-unverified"
-	}
-	return table
 }
 
 // actions returns the limiters of the actions, by name. An action and a rule of one name share

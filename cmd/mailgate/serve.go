@@ -195,7 +195,7 @@ func (p *program) notify(state string) {
 func (p *program) announce(at listeners) {
 	c, rules := p.config, p.content.rules
 	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "records", recordsAt(c),
-		"requests_per_key", api.RequestsPerKey(maxConnections(c)), "tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
+		"requests_per_key", api.RequestsPerKey(maxConnections(c)), "tiers", rules.Mailbox().Limiter.Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}

@@ -269,6 +269,16 @@ func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error
 	return cleared, err
 }
 
+// Table names where the records of the rule are. It has the "by" and what is counted, so that a rule which changes that
+// starts from zero.
+func (r *Rule) Table() string {
+	table := "rule-" + r.Name + "-" + string(r.By)
+	if r.Budget != nil {
+		table += "-unverified"
+	}
+	return table
+}
+
 // exact reports whether the rule finds a send by its id.
 func (r *Rule) exact() bool { return r.Limiter.Algorithm.Exact() }
 

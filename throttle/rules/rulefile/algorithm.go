@@ -83,23 +83,20 @@ func (c count) build(keep int) (throttle.Algorithm, error) {
 	if keep > 0 && keep >= room {
 		return nil, refuse("keep_for_first_sends", "it must be less than %d", room)
 	}
-	a, err := c.counter(tier, room-keep)
-	return a, wrongIn("limit", err)
-}
-
-// counter makes an algorithm that has room for so many sends.
-func (c count) counter(tier throttle.Tier, room int) (throttle.Algorithm, error) {
+	var a throttle.Algorithm
 	switch c.Algorithm {
 	case tokenBucket:
-		return throttle.NewTokenBucket(tier, room)
+		a, err = throttle.NewTokenBucket(tier, room-keep)
 	case leakyBucket:
-		return throttle.NewLeakyBucket(tier, room-1)
+		a, err = throttle.NewLeakyBucket(tier, room-keep-1)
+	case fixedWindow:
+		tier.Limit -= keep
+		a, err = throttle.NewFixedWindow(tier)
+	default:
+		tier.Limit -= keep
+		a, err = throttle.NewSlidingWindow(tier, c.Parts.or(0))
 	}
-	tier.Limit = room
-	if c.Algorithm == fixedWindow {
-		return throttle.NewFixedWindow(tier)
-	}
-	return throttle.NewSlidingWindow(tier, c.Parts.or(0))
+	return a, wrongIn("limit", err)
 }
 
 // checkParameters refuses what goes with another algorithm.

@@ -30,7 +30,8 @@ func (p *percent) UnmarshalYAML(node ast.Node) error {
 }
 
 // budget reads how a rule counts unverified sends.
-func (t ruleText) budget(r *Rule) (err error) {
+func (t ruleText) budget(r *rules.Rule) error {
+	algorithm := r.Limiter.Algorithm
 	switch {
 	case t.Counts == "" && t.Ratio != nil:
 		return refuse("ratio", "it goes with counts: "+unverified)
@@ -42,19 +43,22 @@ func (t ruleText) budget(r *Rule) (err error) {
 		return refuse("algorithm", "with a ratio it is a %s: a %s counts %d sends at most", slidingWindow, slidingLog, throttle.MaxKept)
 	case t.Count.Algorithm != slidingLog && t.Count.Algorithm != slidingWindow:
 		return refuse("counts", "it needs a %s or a %s, not a %s", slidingLog, slidingWindow, t.Count.Algorithm)
-	case r.KeepForFirstSends > 0:
+	case r.Resends != nil:
 		return refuse("keep_for_first_sends", "it does not go with counts: "+unverified)
 	case !r.By.Has(rules.ByMailbox) && !r.By.Has(rules.ByClientIP) && !r.Challenge && !r.Shadow:
 		return refuse("counts", "counted by %s, a few sends would block everybody; add then: %s, or count by client_ip or mailbox", r.By, challenge)
 	}
-	if policy, ok := r.Algorithm.(throttle.Policy); ok && len(policy.Tiers()) > 1 {
+	if policy, ok := algorithm.(throttle.Policy); ok && len(policy.Tiers()) > 1 {
 		return refuse("limit", "with counts: %s it is one limit, such as floor=10/24h", unverified)
 	}
-	r.Unverified = true
-	if t.Ratio != nil {
-		r.Percent = int(*t.Ratio)
-		window := time.Duration(r.Algorithm.Window()) * time.Millisecond
-		r.Verified, err = throttle.NewSlidingWindow(throttle.Tier{Name: "verified", Limit: 1_000_000_000, Window: window}, 0)
+	r.Budget = new(rules.Budget)
+	if t.Ratio == nil {
+		return nil
+	}
+	window := time.Duration(algorithm.Window()) * time.Millisecond
+	verified, err := throttle.NewSlidingWindow(throttle.Tier{Name: "verified", Limit: 1_000_000_000, Window: window}, 0)
+	if err == nil {
+		*r.Budget = rules.Budget{Percent: int(*t.Ratio), Verified: throttle.New(verified, nil)}
 	}
 	return err
 }

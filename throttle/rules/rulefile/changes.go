@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,24 +24,21 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 
 // Compare reports what differs in the later file.
 func Compare(before, after File) (c Changes) {
-	old, now := before.parts, after.parts
-	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if _, kept := now[name]; !kept {
-			c.Removed = append(c.Removed, name)
+	for _, was := range before.sorted() {
+		if after.part(was.name) == nil {
+			c.Removed = append(c.Removed, was.name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		was, known := old[name]
+	for _, now := range after.sorted() {
+		was := before.part(now.name)
 		switch {
-		case !known:
-			c.Added = append(c.Added, name)
-			continue
-		case was == now[name]:
-			continue
-		}
-		c.Changed = append(c.Changed, name)
-		if was.form != now[name].form {
-			c.Restarted = append(c.Restarted, name)
+		case was == nil:
+			c.Added = append(c.Added, now.name)
+		case *was != now:
+			c.Changed = append(c.Changed, now.name)
+			if was.form != now.form {
+				c.Restarted = append(c.Restarted, now.name)
+			}
 		}
 	}
 	return c
@@ -50,14 +46,8 @@ func Compare(before, after File) (c Changes) {
 
 // Names returns those of all rules, denials and actions, in their order.
 func (f File) Names() (all []string) {
-	for _, r := range f.Rules {
-		all = append(all, r.Name)
-	}
-	for _, d := range f.Denials {
-		all = append(all, "denial "+d.Name)
-	}
-	for _, a := range f.Actions {
-		all = append(all, "action "+a.Name)
+	for _, p := range f.parts {
+		all = append(all, p.name)
 	}
 	return all
 }
@@ -66,42 +56,55 @@ func (f File) Names() (all []string) {
 // several processes use one file.
 func (f File) Digest() string {
 	whole := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(f.parts)) {
-		fmt.Fprintf(whole, "%q %x\n", name, f.parts[name].meaning)
+	for _, p := range f.sorted() {
+		fmt.Fprintf(whole, "%q %x\n", p.name, p.meaning)
 	}
 	return hex.EncodeToString(whole.Sum(nil)[:5])
 }
 
 // part is a rule, a denial or an action, to be compared: parts with the same meaning are equal.
 type part struct {
-	meaning [sha256.Size]byte
-	form    string // of its records
+	name, form string // form is that of its records
+	meaning    [sha256.Size]byte
 }
 
-func newPart(form, format string, args ...any) part {
-	whole := sha256.New()
-	fmt.Fprintf(whole, format, args...)
-	return part{[sha256.Size]byte(whole.Sum(nil)), form}
+func (f File) sorted() []part {
+	return slices.SortedFunc(slices.Values(f.parts), func(a, b part) int { return strings.Compare(a.name, b.name) })
 }
 
-// describe returns the parts by name.
-func (f File) describe() map[string]part {
-	all := map[string]part{}
+func (f File) part(name string) *part {
+	for i := range f.parts {
+		if f.parts[i].name == name {
+			return &f.parts[i]
+		}
+	}
+	return nil
+}
+
+// describe makes the parts, in the order of the file.
+func (f *File) describe() {
+	add := func(name, form, format string, args ...any) {
+		f.parts = append(f.parts, part{name, form, sha256.Sum256(fmt.Appendf(nil, format, args...))})
+	}
+	f.parts = nil
 	for _, r := range f.Rules {
 		var cases strings.Builder
 		for _, c := range r.Cases {
 			fmt.Fprintf(&cases, "%q, %v, %q, shadow %t; ", texts(c.Some), c.Limit, c.Comment, c.Shadow)
 		}
-		all[r.Name] = newPart(fmt.Sprint(r.By, r.Algorithm.Form(), r.Unverified), "%s: %s, keeps %d, unverified %t, percent %d, shadow %t, challenge %t, only %q, cases %s",
-			r.By, r.Algorithm, r.KeepForFirstSends, r.Unverified, r.Percent, r.Shadow, r.Challenge, texts(r.Only), &cases)
+		budget := rules.Budget{}
+		if r.Budget != nil {
+			budget = *r.Budget
+		}
+		add(r.Name, r.Table()+r.Limiter.Algorithm.Form(), "%s: %s, resends %v, percent %d, shadow %t, challenge %t, only %q, cases %s",
+			r.Table(), r.Limiter.Algorithm, r.Resends, budget.Percent, r.Shadow, r.Challenge, texts(r.Only), &cases)
 	}
 	for _, d := range f.Denials {
-		all["denial "+d.Name] = newPart("", "shadow %t, %q", d.Shadow, texts(d.Some))
+		add("denial "+d.Name, "", "shadow %t, %q", d.Shadow, texts(d.Some))
 	}
 	for _, a := range f.Actions {
-		all["action "+a.Name] = newPart(a.Algorithm.Form(), "%s", a.Algorithm)
+		add("action "+a.Name, a.Algorithm.Form(), "%s", a.Algorithm)
 	}
-	return all
 }
 
 // texts are the names of some sends without their lines, which mean nothing.

@@ -3,7 +3,6 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -22,35 +21,25 @@ func (t denyText) read(d Defaults, f *File, seen map[string]bool) (denial rules.
 	if err := checkName(t.Name, seen); err != nil {
 		return denial, err
 	}
-	if slices.ContainsFunc(f.Rules, func(r Rule) bool { return r.Name == t.Name }) {
+	if f.index(t.Name) >= 0 {
 		return denial, refuse("name", "a rule has this name")
 	}
-	denial, err = t.Names.read(d, f, d.guarded(t.Force))
+	denial, err = t.Names.read(d, f, func(by rules.By, text string) (string, error) { return d.denied(by, text, t.Force) })
 	denial.Name, denial.Shadow = t.Name, t.Shadow
 	return denial, err
 }
 
-// guarded are words that refuse what would deny all visitors or, unless that is forced, the operator.
-func (d Defaults) guarded(force bool) words {
-	w := d.words()
-	guard := func(read func(string) (string, error)) func(string) (string, error) {
-		return func(text string) (string, error) {
-			one, err := read(text)
-			if err == nil && !force && d.ofSender(one) {
-				err = errors.New("it denies the domain of MAILGATE_FROM; if that is meant, add force: true")
-			}
-			return one, err
-		}
+// denied reads a name of a denial. It refuses what would deny all visitors or, unless that is forced, the operator.
+func (d Defaults) denied(by rules.By, text string, force bool) (string, error) {
+	name, err := d.name(by, text)
+	switch {
+	case err != nil:
+	case by == rules.ByClientIP && strings.HasSuffix(name, "/0"):
+		err = fmt.Errorf("%s is every visitor", name)
+	case (by == rules.ByMailbox || by == rules.ByDomain) && !force && d.ofSender(name):
+		err = errors.New("it denies the domain of MAILGATE_FROM; if that is meant, add force: true")
 	}
-	w[rules.ByMailbox], w[rules.ByDomain] = guard(w[rules.ByMailbox]), guard(w[rules.ByDomain])
-	w[rules.ByClientIP] = func(text string) (string, error) {
-		name, err := networkName(text)
-		if err == nil && strings.HasSuffix(name, "/0") {
-			err = fmt.Errorf("%s is every visitor", name)
-		}
-		return name, err
-	}
-	return w
+	return name, err
 }
 
 // ofSender reports whether a domain, or the pattern of a whole one, has the operator's mailbox.

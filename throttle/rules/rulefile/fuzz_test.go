@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,16 +70,13 @@ func setOf(t testing.TB, file rulefile.File) (*rules.Set, error) {
 	store := must.Get(cache.Open(cache.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
 	limiter := func(name string, a throttle.Algorithm) *throttle.Limiter { return local.New(store.Table(name), a) }
-	var all []rules.Rule
-	for _, r := range file.Rules {
-		one := rules.Rule{Name: r.Name, By: r.By, Limiter: limiter(r.Name, r.Algorithm), Resends: r.Resends, Shadow: r.Shadow, Challenge: r.Challenge, Only: r.Only, Cases: r.Cases}
-		if r.Unverified {
-			one.Budget = &rules.Budget{Percent: r.Percent}
+	all := slices.Clone(file.Rules)
+	for i := range all {
+		r := &all[i]
+		r.Limiter = limiter(r.Table(), r.Limiter.Algorithm)
+		if b := r.Budget; b != nil && b.Percent > 0 {
+			r.Budget = &rules.Budget{Percent: b.Percent, Verified: limiter(r.Table()+"-verified", b.Verified.Algorithm)}
 		}
-		if r.Verified != nil {
-			one.Budget.Verified = limiter(r.Name+"-verified", r.Verified)
-		}
-		all = append(all, one)
 	}
 	return rules.New(rules.Options{Denials: file.Denials}, all...)
 }

@@ -29,9 +29,9 @@ type namesText struct {
 }
 
 // read returns a case for the names, and those that the file lists.
-func (t namesText) read(d Defaults, f *File, w words) (c rules.Case, err error) {
+func (t namesText) read(d Defaults, f *File, name naming) (c rules.Case, err error) {
 	c = rules.Case{File: filepath.Base(d.path), List: t.File}
-	if c.Some, err = t.Some.read(w, ""); err != nil {
+	if c.Some, err = t.Some.read(name, ""); err != nil {
 		return c, err
 	}
 	if t.File != "" {
@@ -39,7 +39,7 @@ func (t namesText) read(d Defaults, f *File, w words) (c rules.Case, err error) 
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(d.path), path)
 		}
-		err = f.addFile(c.Some, path, w)
+		err = f.addFile(c.Some, path, name)
 	}
 	if err == nil && c.Some.None() {
 		err = refuse("", "it names nothing; give it mailboxes, domains, networks, api_keys or a file")
@@ -49,7 +49,7 @@ func (t namesText) read(d Defaults, f *File, w words) (c rules.Case, err error) 
 
 // addFile adds what a file lists: a domain, a mailbox or a network on each line, and comments from a # on.
 // This is how lists of disposable domains are published. Some of them have a public suffix, which is left out with a note.
-func (f *File) addFile(to rules.Some, path string, w words) error {
+func (f *File) addFile(to rules.Some, path string, read naming) error {
 	text, err := boundedfile.Read(path, maxList)
 	if err != nil {
 		return wrongIn("file", err)
@@ -78,7 +78,7 @@ func (f *File) addFile(to rules.Some, path string, w words) error {
 		} else if _, no := network.Parse(entry); no == nil {
 			by = rules.ByClientIP
 		}
-		name, err := w[by](entry)
+		name, err := read(by, entry)
 		switch {
 		case errors.Is(err, errSuffix):
 			suffixes++

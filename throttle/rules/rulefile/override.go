@@ -33,7 +33,7 @@ func (f *File) override(all []overrideText, d Defaults) (at int, err error) {
 		}
 	}
 	for i, t := range all {
-		n := slices.IndexFunc(f.Rules, func(r Rule) bool { return r.Name == t.Rule })
+		n := f.index(t.Rule)
 		if n < 0 {
 			return i, refuse("rule", "no rule has this name")
 		}
@@ -49,23 +49,23 @@ func (f *File) override(all []overrideText, d Defaults) (at int, err error) {
 	return 0, nil
 }
 
-func (t overrideText) read(d Defaults, f *File, of Rule) (c rules.Case, err error) {
-	if c, err = t.Names.read(d, f, d.words()); err != nil {
+func (t overrideText) read(d Defaults, f *File, of rules.Rule) (c rules.Case, err error) {
+	if c, err = t.Names.read(d, f, d.name); err != nil {
 		return c, err
 	}
 	c.Comment, c.Shadow = t.Comment, t.Shadow
 	switch err := of.By.CheckLimit(c.Some); {
 	case err != nil:
 		return c, wrongIn("", err)
-	case of.KeepForFirstSends > 0:
+	case of.Resends != nil:
 		return c, refuse("rule", "this rule keeps sends for first emails and has no other limits")
 	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, func(r rune) bool { return !unicode.IsGraphic(r) }):
 		return c, refuse("comment", "it is one line of visible characters, of up to %d bytes", maxComment)
 	}
-	if c.Limit, err = t.algorithm(d, of); err != nil {
+	if c.Limit, err = t.algorithm(d, f.written[t.Rule], of); err != nil {
 		return c, err
 	}
-	if of.Name == rules.MailboxRule && t.Comment == "" && loosens(c.Limit, of.Algorithm) {
+	if of.Name == rules.MailboxRule && t.Comment == "" && loosens(c.Limit, of.Limiter.Algorithm) {
 		return c, refuse("", "it admits more than the mailbox's own limits; add a comment that says why")
 	}
 	return c, nil
@@ -74,9 +74,8 @@ func (t overrideText) read(d Defaults, f *File, of Rule) (c rules.Case, err erro
 // zero finds a limit of 0, which no algorithm has.
 var zero = regexp.MustCompile(`= *0+ */`)
 
-// algorithm returns that of the rule with this limit.
-func (t overrideText) algorithm(d Defaults, of Rule) (throttle.Algorithm, error) {
-	c := of.count
+// algorithm returns that of the rule with this limit. What else is written of it is in c.
+func (t overrideText) algorithm(d Defaults, c count, of rules.Rule) (throttle.Algorithm, error) {
 	c.Limit, c.Burst = t.Limit, t.Burst
 	if t.Queue != nil {
 		c.Queue = t.Queue
@@ -91,9 +90,9 @@ func (t overrideText) algorithm(d Defaults, of Rule) (throttle.Algorithm, error)
 	switch {
 	case err != nil:
 		return nil, err
-	case of.Unverified && (a.Window() != of.Algorithm.Window() || strings.Contains(c.Limit, ",")):
+	case of.Budget != nil && (a.Window() != of.Limiter.Algorithm.Window() || strings.Contains(c.Limit, ",")):
 		return nil, refuse("limit", "with counts: %s it is one limit, with the window of the rule", unverified)
-	case a.Form() != of.Algorithm.Form():
+	case a.Form() != of.Limiter.Algorithm.Form():
 		return nil, refuse("limit", "it needs the window of the rule, whose records it counts on")
 	}
 	return a, nil

@@ -34,35 +34,15 @@ import (
 
 // File is every rule in force, the built-in ones included, and the actions.
 type File struct {
-	Rules   []Rule
+	// Rules have limiters without records, which say the algorithms.
+	Rules   []rules.Rule
 	Denials []rules.Case
 	Actions []Action
 	Notes   []string // what is probably not meant, for people
 	Lists   []string // the files that it names
 
-	parts map[string]part
-}
-
-// Rule is one limit on sends.
-type Rule struct {
-	Name      string
-	By        rules.By
-	Algorithm throttle.Algorithm
-	// KeepForFirstSends is how many sends are kept for mailboxes without an email on record,
-	// and Resends the stricter algorithm for the other mailboxes; nil if none are kept.
-	KeepForFirstSends int
-	Resends           throttle.Algorithm
-	Shadow            bool
-	Challenge         bool // what it refuses is admitted with a solved challenge
-	Only              rules.Some
-	Cases             []rules.Case
-	// Unverified counts a send until its code is right. Percent is the share of what was verified that may be
-	// outstanding, and Verified counts that.
-	Unverified bool
-	Percent    int
-	Verified   throttle.Algorithm
-
-	count count // as it is written
+	written map[string]count // how each rule counts
+	parts   []part
 }
 
 // Action is a limit that callers ask about by its name.
@@ -72,9 +52,11 @@ type Action struct {
 }
 
 // Mailbox returns the rule of that name, which every File has.
-func (f File) Mailbox() Rule {
-	i := slices.IndexFunc(f.Rules, func(r Rule) bool { return r.Name == rules.MailboxRule })
-	return f.Rules[i]
+func (f File) Mailbox() rules.Rule { return f.Rules[f.index(rules.MailboxRule)] }
+
+// index returns where the rule of that name is, -1 if there is none.
+func (f File) index(name string) int {
+	return slices.IndexFunc(f.Rules, func(r rules.Rule) bool { return r.Name == name })
 }
 
 // ClientIPRule is the built-in rule that bounds one visitor with many mailboxes.
@@ -162,14 +144,13 @@ func refuse(part, format string, args ...any) error { return wrong{part, fmt.Err
 
 // Default returns what is in force without a file.
 func Default(d Defaults) (f File, err error) {
+	f.written = map[string]count{}
 	for _, t := range builtIn(d) {
-		r, err := t.read(d)
-		if err != nil {
+		if err := t.read(d, &f); err != nil {
 			return f, fmt.Errorf("rule %s: %w", t.Name, err)
 		}
-		f.Rules = append(f.Rules, r)
 	}
-	f.parts = f.describe()
+	f.describe()
 	return f, nil
 }
 
@@ -197,11 +178,9 @@ func Read(path string, d Defaults) (File, error) {
 	}
 	seen := map[string]bool{}
 	for i, rt := range t.Rules {
-		r, err := rt.complete(d, seen)
-		if err != nil {
+		if err := rt.complete(d, seen, &f); err != nil {
 			return File{}, locate(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
 		}
-		f.Rules = replace(f.Rules, r, rt.Off)
 	}
 	for i, dt := range t.Deny {
 		denial, err := dt.read(d, &f, seen)
@@ -221,7 +200,7 @@ func Read(path string, d Defaults) (File, error) {
 		}
 		f.Actions = append(f.Actions, a)
 	}
-	f.parts = f.describe()
+	f.describe()
 	return f, nil
 }
 
@@ -237,22 +216,6 @@ func locate(file *yamlfile.File, what, name, path string, err error) error {
 		return file.Wrong(path+"."+w.part, what+": "+w.part+": "+err.Error())
 	}
 	return file.Wrong(path, what+": "+err.Error())
-}
-
-// replace puts a rule where the one with its name is, or at the end; one that is off is
-// taken away.
-func replace(all []Rule, r Rule, off bool) []Rule {
-	i := slices.IndexFunc(all, func(old Rule) bool { return old.Name == r.Name })
-	switch {
-	case off && i >= 0:
-		return slices.Delete(all, i, i+1)
-	case off:
-		return all
-	case i >= 0:
-		all[i] = r
-		return all
-	}
-	return append(all, r)
 }
 
 // reserved are the names that answers use as the rule of mailgate's own limits.
@@ -276,20 +239,20 @@ func checkName(name string, seen map[string]bool) error {
 }
 
 // complete reads a rule of the file. Fields that are not set keep the built-in rule's values.
-func (t ruleText) complete(d Defaults, seen map[string]bool) (r Rule, err error) {
+func (t ruleText) complete(d Defaults, seen map[string]bool, f *File) error {
 	if err := checkName(t.Name, seen); err != nil {
-		return r, err
+		return err
 	}
 	all := builtIn(d)
 	if i := slices.IndexFunc(all, func(b ruleText) bool { return b.Name == t.Name }); i >= 0 {
 		if err := t.checkBuiltIn(d, all[i]); err != nil {
-			return r, err
+			return err
 		}
 		t.By = all[i].By
 		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, all[i].Count.Algorithm)
 		t.Count.Limit = cmp.Or(t.Count.Limit, all[i].Count.Limit)
 	}
-	return t.read(d)
+	return t.read(d, f)
 }
 
 func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
@@ -313,53 +276,61 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 	return nil
 }
 
-// read checks a rule. One that is off is checked as any other.
-func (t ruleText) read(d Defaults) (r Rule, err error) {
+// read reads a rule to where the one with its name is, or to the end. One that is off is checked as any other, and taken
+// away.
+func (t ruleText) read(d Defaults, f *File) error {
 	by, err := t.By.read()
 	switch {
 	case t.By == nil && t.Off:
-		return r, refuse("off", "this rule is not built in; leave it out")
+		return refuse("off", "this rule is not built in; leave it out")
 	case err != nil:
-		return r, err
+		return err
 	case t.Then != "" && t.Then != challenge:
-		return r, refuse("then", "it must be "+challenge+"; without it the rule refuses")
+		return refuse("then", "it must be "+challenge+"; without it the rule refuses")
 	case t.Keep.or(1) < 1:
-		return r, refuse("keep_for_first_sends", "it must be at least 1")
+		return refuse("keep_for_first_sends", "it must be at least 1")
 	}
-	r = Rule{Name: t.Name, By: by, Shadow: t.Shadow, Challenge: t.Then == challenge, KeepForFirstSends: t.Keep.or(0)}
 	if t.Ratio != nil {
 		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingWindow)
 	}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
-	r.count = t.Count
-	if r.Algorithm, err = t.Count.build(0); err != nil {
-		return r, err
+	algorithm, err := t.Count.build(0)
+	if err != nil {
+		return err
 	}
-	if r.KeepForFirstSends > 0 {
-		if r.Resends, err = t.Count.build(r.KeepForFirstSends); err != nil {
-			return r, err
+	r := rules.Rule{Name: t.Name, By: by, Limiter: throttle.New(algorithm, nil), Shadow: t.Shadow, Challenge: t.Then == challenge}
+	if t.Keep != nil {
+		if r.Resends, err = t.Count.build(int(*t.Keep)); err != nil {
+			return err
 		}
 	}
-	if err := checkDelay(r.Algorithm, d.SendDeadline); err != nil {
-		return r, err
+	if err := cmp.Or(checkDelay(algorithm, d.SendDeadline), t.budget(&r)); err != nil {
+		return err
 	}
-	if err := t.budget(&r); err != nil {
-		return r, err
-	}
-	exempt, err := t.Exempt.read(d.words(), "exempt.")
+	exempt, err := t.Exempt.read(d.name, "exempt.")
 	if err != nil {
-		return r, err
+		return err
 	}
 	if !exempt.None() {
 		r.Cases = []rules.Case{{Some: exempt, File: filepath.Base(d.path)}}
 	}
-	if t.Only == nil {
-		return r, nil
+	if t.Only != nil {
+		if r.Only, err = t.Only.read(d.name, "only."); err == nil && r.Only.None() {
+			err = refuse("only", "it names nothing, so the rule would count nothing")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if r.Only, err = t.Only.read(d.words(), "only."); err == nil && r.Only.None() {
-		err = refuse("only", "it names nothing, so the rule would count nothing")
+	i := f.index(t.Name)
+	if i < 0 {
+		i, f.Rules = len(f.Rules), append(f.Rules, r)
 	}
-	return r, err
+	f.Rules[i], f.written[t.Name] = r, t.Count
+	if t.Off {
+		f.Rules = slices.Delete(f.Rules, i, i+1)
+	}
+	return nil
 }
 
 func (t actionText) read(seen map[string]bool) (Action, error) {

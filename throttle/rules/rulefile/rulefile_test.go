@@ -50,15 +50,16 @@ func write(t testing.TB, text string) string {
 
 func lines(f rulefile.File) (all []string) {
 	for _, r := range f.Rules {
-		line := fmt.Sprintf("%s by %s: %s", r.Name, r.By, r.Algorithm)
+		line := fmt.Sprintf("%s by %s: %s", r.Name, r.By, r.Limiter.Algorithm)
 		if r.Resends != nil {
-			line += fmt.Sprintf("; keeps %d, resends %s", r.KeepForFirstSends, r.Resends)
+			first, resends := r.Limiter.Algorithm.Peek(nil, 0), r.Resends.Peek(nil, 0)
+			line += fmt.Sprintf("; keeps %d, resends %s", first.Remaining()-resends.Remaining(), r.Resends)
 		}
 		if r.Challenge {
 			line += "; challenge"
 		}
-		if r.Unverified {
-			line += fmt.Sprintf("; unverified, %d %%", r.Percent)
+		if b := r.Budget; b != nil {
+			line += fmt.Sprintf("; unverified, %d %%", b.Percent)
 		}
 		if r.Shadow {
 			line += "; shadow"

@@ -25,7 +25,7 @@ type someText struct {
 }
 
 // read reads a part of a rule, whose name in front of the lists' is before.
-func (t someText) read(w words, before string) (s rules.Some, err error) {
+func (t someText) read(name naming, before string) (s rules.Some, err error) {
 	s = rules.Some{}
 	for _, list := range []struct {
 		by    rules.By
@@ -34,12 +34,12 @@ func (t someText) read(w words, before string) (s rules.Some, err error) {
 		{rules.ByMailbox, t.Mailboxes}, {rules.ByDomain, t.Domains}, {rules.ByClientIP, t.Networks},
 		{rules.ByAPIKey, t.APIKeys}, {rules.ByTemplate, t.Templates}, {rules.ByPurpose, t.Purposes},
 	} {
-		for i, name := range list.names {
-			text, err := w[list.by](name.Text)
+		for i, one := range list.names {
+			text, err := name(list.by, one.Text)
 			if err != nil {
 				return nil, wrongIn(fmt.Sprintf("%s%s[%d]", before, list.by.List(), i), err)
 			}
-			s[list.by] = append(s[list.by], rules.Name{Text: text, Line: int32(name.Line)})
+			s[list.by] = append(s[list.by], rules.Name{Text: text, Line: int32(one.Line)})
 		}
 	}
 	tidy(s)
@@ -54,18 +54,32 @@ func tidy(s rules.Some) {
 	}
 }
 
-// words read the names of what some sends are of.
-type words map[rules.By]func(text string) (string, error)
+// naming reads the name of some sends in its one spelling.
+type naming func(by rules.By, text string) (string, error)
 
-func (d Defaults) words() words {
-	return words{rules.ByMailbox: d.pattern, rules.ByDomain: d.domain, rules.ByClientIP: networkName,
-		rules.ByAPIKey: callerName, rules.ByTemplate: templateName, rules.ByPurpose: purposeName}
-}
-
-// networkName returns a network in its one spelling.
-func networkName(text string) (string, error) {
-	p, err := network.Parse(text)
-	return p.String(), err
+// name is the naming of all but denials.
+func (d Defaults) name(by rules.By, text string) (string, error) {
+	const lower = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+	switch by {
+	case rules.ByMailbox:
+		return d.pattern(text)
+	case rules.ByDomain:
+		return d.domain(text)
+	case rules.ByClientIP:
+		p, err := network.Parse(text)
+		return p.String(), err
+	case rules.ByAPIKey:
+		if text == "" || strings.Trim(text, lower+"ABCDEFGHIJKLMNOPQRSTUVWXYZ.") != "" {
+			return "", errors.New("it must be the name of an API key, the part before its colon")
+		}
+	case rules.ByTemplate:
+		if text == "" || strings.Trim(text, lower) != "" {
+			return "", errors.New("it must be the name of a template")
+		}
+	default:
+		return text, throttle.CheckName(text)
+	}
+	return text, nil
 }
 
 // domain returns a domain in the spelling of mailboxes' keys. One that is a whole public suffix has no owner.
@@ -85,25 +99,6 @@ func (d Defaults) domain(text string) (string, error) {
 }
 
 var errSuffix = errors.New("this is a whole public suffix, below which others register domains")
-
-// callerName returns the name of an API key.
-func callerName(text string) (string, error) {
-	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
-		return "", errors.New("it must be the name of an API key, the part before its colon")
-	}
-	return text, nil
-}
-
-// purposeName returns a purpose, as sends have it.
-func purposeName(text string) (string, error) { return text, throttle.CheckName(text) }
-
-// templateName returns the name of a template.
-func templateName(text string) (string, error) {
-	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		return "", errors.New("it must be the name of a template")
-	}
-	return text, nil
-}
 
 // pattern returns a mailbox pattern in the spelling of mailboxes' keys: an address, one
 // with * in the part before the @, or a domain with the @ before it.
