@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -260,4 +261,28 @@ func (j *journal) keys() []recordKey {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return slices.Collect(maps.Keys(j.records))
+}
+
+// sortByRow sorts records by their first rows on disk: those that are removed together are neighbours there, or each
+// would be another page to write.
+func (j *journal) sortByRow(keys []recordKey) {
+	type first struct {
+		recordKey
+		id throttle.ID
+	}
+	all := make([]first, len(keys))
+	j.mu.RLock()
+	for i, k := range keys {
+		all[i].recordKey = k
+		if kept := j.records[k]; kept != nil {
+			all[i].id = kept.inOrder[0].a.ID
+		}
+	}
+	j.mu.RUnlock()
+	slices.SortFunc(all, func(a, b first) int {
+		return cmp.Or(strings.Compare(a.part, b.part), bytes.Compare(a.id[:], b.id[:]), strings.Compare(a.key, b.key))
+	})
+	for i := range all {
+		keys[i] = all[i].recordKey
+	}
 }

@@ -2,6 +2,8 @@ package standby
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
@@ -37,6 +39,25 @@ func TestJournal_Full_Refuses(t *testing.T) {
 	if err := j.forget(t.Context(), alice, last); err != nil || j.size() != j.most-1 {
 		t.Errorf("%d operations, want %d; %v", j.size(), j.most-1, err)
 	}
+}
+
+// Records are synced in the order of the disk, which then removes neighbours.
+func TestJournal_SortByRow_AsOnDisk(t *testing.T) {
+	store := must.Get(cache.Open(cache.Options{Dir: t.TempDir(), Now: NewClock().Now}))(t)
+	t.Cleanup(func() { _ = store.Close() })
+	j := &journal{table: store.Table("journal"), most: 64, records: map[recordKey]*operations{}}
+	for i := range j.most {
+		must.OK(t, j.put(t.Context(), recordKey{[]string{"mailbox", "domain"}[i%2], fmt.Sprint("key", i)}, recorded(forever)))
+	}
+	keys := j.keys()
+	j.sortByRow(keys)
+	must.OK(t, j.table.Each(t.Context(), func(row string, _ []byte) bool {
+		if !strings.HasPrefix(row, keys[0].part+"\x00") || !strings.HasSuffix(row, keys[0].key) {
+			t.Errorf("%+v is not the record of %q", keys[0], row)
+		}
+		keys = keys[1:]
+		return true
+	}))
 }
 
 func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {

@@ -61,10 +61,9 @@ func (s *Standby) syncAll() {
 	var failures atomic.Int64
 	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
-	for _, k := range s.waiting() {
-		if s.o.Prober.MasterOf(k.key).State() == prober.Away {
-			continue
-		}
+	due := slices.DeleteFunc(s.waiting(), func(k recordKey) bool { return s.o.Prober.MasterOf(k.key).State() == prober.Away })
+	s.journal.sortByRow(due)
+	for _, k := range due {
 		free <- struct{}{}
 		if failures.Load() >= mostFailures || s.work.Err() != nil {
 			break
