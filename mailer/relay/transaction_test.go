@@ -309,9 +309,10 @@ func TestBegin_NotReadyInTime_NothingLeaves(t *testing.T) {
 			t.Errorf("silent at %s: %v after %s", step, err, time.Since(began))
 		}
 	}
-	s := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 2 * patience / 20})
+	ready := 4 * patience // a loaded machine is ready within it, too
+	s := fault.Run(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 2 * ready / 20})
 	e := envelope(letter())
-	e.By = time.Now().Add(patience)
+	e.By = time.Now().Add(ready)
 	tx := must.Get(newRelays(t, steady(), s.URL()).Begin(t.Context(), e))(t)
 	if _, err := tx.Commit(letter().Bytes); err != nil {
 		t.Errorf("a slow answer to a text that left in time: %v", err)
