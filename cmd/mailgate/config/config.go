@@ -33,7 +33,7 @@ type Config struct {
 	Listen         string         `group:"Server:" name:"listen" default:"127.0.0.1:8080" validate:"listen" help:"Address to serve on, host:port. Port 0 takes a free one."`
 	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, so that load on the API cannot block them. /metrics is then served only there."`
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, mailgate serves only programs on this machine and needs no key."`
-	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are disabled."`
+	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for the console and for commands such as show and reset. With api-keys but none of these, the operator routes are disabled."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK" help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
 	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Maximum number of open connections. Beyond that, new ones wait."`
 	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is needed. 0 is unlimited."`
@@ -95,7 +95,7 @@ type Config struct {
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
-	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Node that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
+	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Node that commands such as show and reset ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
 	given   settings
 	unknown []string
