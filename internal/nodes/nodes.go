@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
@@ -307,7 +308,8 @@ func (l *Log) All(from, to uint64, f recent.Filter) iter.Seq[[]byte] {
 	finds := f.Finds()
 	return func(yield func([]byte) bool) {
 		for _, e := range slices.Backward(l.entries) {
-			if from <= e.number && e.number < to && finds(e.text) && !yield(e.text) {
+			shown := from <= e.number && e.number < to && finds(e.text) && jsontext.Value(e.text).IsValid() // few are: Redis may hold anything
+			if shown && !yield(e.text) {
 				return
 			}
 		}

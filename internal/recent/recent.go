@@ -54,7 +54,7 @@ func (l *Log) Add(at int64, members []byte) {
 }
 
 // Joined returns an entry of a node, without its position there, as one among those of all nodes, and its position among
-// them: by its time, and then by its id at the node. It returns false if that is no entry.
+// them: by its time, and then by its id at the node. It returns false if that does not begin as an entry does.
 func Joined(id, node, entry string) (position string, joined []byte, ok bool) {
 	rest, begins := strings.CutPrefix(entry, `{"at":"`)
 	at, _, _ := strings.Cut(rest, `"`)
@@ -65,8 +65,7 @@ func Joined(id, node, entry string) (position string, joined []byte, ok bool) {
 	o := make(wire.Object, 0, len(entry)+128)
 	o.String("position", position)
 	o.String("node", node)
-	joined = append(append(o, ','), entry[1:]...)
-	return position, joined, jsontext.Value(joined).IsValid()
+	return position, append(append(o, ','), entry[1:]...), true
 }
 
 // Position returns where an entry is in its log. Those of later entries are greater, as texts.
