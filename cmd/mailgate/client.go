@@ -51,8 +51,8 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	return readAnswer(r, response)
 }
 
-// look sends a request, reads what its answer says in JSON, and returns it.
-func look(ctx context.Context, r request, into any) ([]byte, error) {
+// askJSON sends a request, reads its answer as JSON, and returns that as it came.
+func askJSON(ctx context.Context, r request, into any) ([]byte, error) {
 	body, err := ask(ctx, r, requestPatience)
 	if err == nil && json.Unmarshal(body, into) != nil {
 		err = fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)

@@ -51,15 +51,16 @@ func (p *program) startTelling() {
 		ticks := time.NewTicker(tellInterval)
 		defer ticks.Stop()
 		continued := false
-		for n := 0; life.Err() == nil; n++ {
+		for n, last := 0, false; !last; n++ {
 			select {
 			case <-ticks.C:
 			case <-life.Done():
+				last = true
 			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(life), p.config.RedisTimeout)
 			continued = continued || p.server.Continue(ctx) == nil // before the figures are written over
 			var figures []byte
-			if continued && (n%figuresEvery == 0 || life.Err() != nil) {
+			if continued && (n%figuresEvery == 0 || last) {
 				figures = p.server.Figures()
 			}
 			_ = p.nodes.Tell(ctx, figures) // the next one tells it, and others log that Redis is away

@@ -114,7 +114,7 @@ func operatorRequest(c *config.Config, method, path string, body any) request {
 // print asks a server, and prints the answer as JSON or as text.
 func (s subject) print(ctx context.Context, r request, to streams, text func(adminAnswer) string) error {
 	var parsed adminAnswer
-	body, err := look(ctx, r, &parsed)
+	body, err := askJSON(ctx, r, &parsed)
 	if err != nil {
 		return err
 	}

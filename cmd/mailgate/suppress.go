@@ -97,7 +97,7 @@ func (unsuppressCommand) Help() string {
 
 func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	var before adminAnswer
-	if _, err := look(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), &before); err != nil {
+	if _, err := askJSON(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), &before); err != nil {
 		return err
 	}
 	// Also what is not on the list at this node may have come onto it at another.
@@ -210,7 +210,7 @@ func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to strea
 			Suppressions []listed
 			Next         string
 		}
-		if _, err := look(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), &page); err != nil {
+		if _, err := askJSON(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), &page); err != nil {
 			return err
 		}
 		for _, e := range page.Suppressions {

@@ -122,7 +122,7 @@ func TestCheck_Turnstile_OneMailbox(t *testing.T) {
 	}
 }
 
-// A proof of work that is malformed is refused here: nobody is asked about it.
+// A proof of work that is malformed is refused here: Cloudflare is not asked about it.
 func TestCheck_MalformedProof_NotAskedAbout(t *testing.T) {
 	t.Parallel()
 	c := &cloudflare{used: map[string]string{}}

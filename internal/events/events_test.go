@@ -302,7 +302,7 @@ func TestEvents_DirectoryMoved_TriedAgain(t *testing.T) {
 	}
 }
 
-// An event that nobody has taken for a day is dropped, and what has been handed over is not sent again.
+// An event that no receiver has taken for a day is dropped, and what has been handed over is not sent again.
 func TestEvents_Restart_OnlyWhatWaits(t *testing.T) {
 	t.Parallel()
 	receiver := startReceiver(t, func(c call) int {
