@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"maps"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unique"
 
 	"github.com/mailgate/mailgate/cache"
@@ -25,40 +27,44 @@ const (
 	value               // a keyed value was changed
 )
 
-// operation is one that Redis lacks. A record has at most one of each id; a value has
-// the zero id.
+// operation is one that Redis lacks. A record has one value at most, with the zero id.
 type operation struct {
+	order int64 // its place among all; 0 before it is in the journal
 	kind  kind
 	by    unique.Handle[string] // the text of the algorithm that admitted it
 	a     throttle.Admission
 	until int64  // when it expires
 	value []byte // of a value: what Redis may already have of it
-	order int64  // of an admission or a release: later ones of a record have more
-	gone  bool   // from the journal
 }
 
-// operations are those of a record.
-type operations struct {
-	byID    map[throttle.ID]*operation
-	inOrder []*operation // some are gone
-}
+func (o operation) compare(order int64) int { return cmp.Compare(o.order, order) }
 
 // recordKey names a record: the part that it belongs to, and its key there.
 type recordKey struct{ part, key string }
 
-// row returns the operation's key on disk.
-func (k recordKey) row(id throttle.ID) string { return k.part + "\x00" + string(id[:]) + k.key }
+// rowOrder is how many bytes of a row on disk are the operation's order.
+const rowOrder = 16
 
-// journal holds the operations to sync, all in memory and each on disk. Those of
+// row returns the operation's key on disk.
+func (k recordKey) row(o operation) string {
+	return fmt.Sprintf("%0*x%s\x00%s", rowOrder, o.order, k.part, k.key)
+}
+
+// journal holds the operations to sync in their order, all in memory and each on disk. Those of
 // a record are changed with its lock held.
 type journal struct {
 	table *cache.Table
 	most  int
 
+	last   atomic.Int64 // order
+	number atomic.Int64 // of operations
+
 	mu      sync.RWMutex
-	records map[recordKey]*operations
-	number  int   // of operations
-	last    int64 // order
+	records map[recordKey][]operation
+}
+
+func newJournal(table *cache.Table, most int) *journal {
+	return &journal{table: table, most: most, records: map[recordKey][]operation{}}
 }
 
 // maxOperations bounds the journal to about 256 MiB of memory: a record with one operation takes
@@ -73,97 +79,83 @@ var (
 // load reads all from disk.
 func (j *journal) load(ctx context.Context) (damaged error) {
 	err := j.table.Each(ctx, func(row string, stored []byte) bool {
-		part, rest, _ := strings.Cut(row, "\x00")
+		name := row[min(rowOrder, len(row)):]
+		part, key, named := strings.Cut(name, "\x00")
 		o, err := parseOperation(stored)
-		if damaged = err; err != nil || len(rest) < len(o.a.ID) {
-			damaged = errDamaged
+		if err == nil && named {
+			o.order, err = strconv.ParseInt(strings.TrimSuffix(row, name), 16, 64)
+		}
+		if err != nil || !named {
+			damaged = errors.Join(errDamaged, err)
 			return false
 		}
-		o.a.ID = throttle.ID([]byte(rest[:8]))
-		j.insert(recordKey{part, rest[8:]}, o)
+		j.keep(recordKey{part, key}, o)
+		j.last.Store(o.order)
 		return true
 	})
-	for _, all := range j.records {
-		slices.SortFunc(all.inOrder, func(a, b *operation) int { return cmp.Compare(a.order, b.order) })
-	}
 	return errors.Join(err, damaged)
 }
 
-// encode returns the operation as it is on disk: its kind, its times, the algorithm behind its length, and the order or
-// the value.
+// header is the beginning of an operation on disk. Behind it are the text of the algorithm and the value.
+type header struct {
+	Kind      kind
+	ID        throttle.ID
+	At, Until int64
+	By        uint16 // bytes
+}
+
 func (o operation) encode() []byte {
-	by, rest := "", o.value
+	by := ""
 	if o.kind != value {
-		by, rest = o.by.Value(), binary.BigEndian.AppendUint64(nil, uint64(o.order))
+		by = o.by.Value()
 	}
-	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
-	stored = binary.BigEndian.AppendUint64(stored, uint64(o.until))
-	stored = append(binary.BigEndian.AppendUint16(stored, uint16(len(by))), by...)
-	return append(stored, rest...)
+	stored, _ := binary.Append(nil, binary.BigEndian, header{o.kind, o.a.ID, o.a.At, o.until, uint16(len(by))}) // never fails
+	return append(append(stored, by...), o.value...)
 }
 
 func parseOperation(stored []byte) (o operation, err error) {
-	const header = 19
-	if len(stored) < header || len(stored) < header+int(binary.BigEndian.Uint16(stored[17:])) {
+	var h header
+	n, err := binary.Decode(stored, binary.BigEndian, &h)
+	if err != nil || len(stored) < n+int(h.By) {
 		return o, errDamaged
 	}
-	o.kind, o.a.At = kind(stored[0]), int64(binary.BigEndian.Uint64(stored[1:]))
-	o.until = int64(binary.BigEndian.Uint64(stored[9:]))
-	by, rest := stored[header:header+binary.BigEndian.Uint16(stored[17:])], stored[header+binary.BigEndian.Uint16(stored[17:]):]
-	o.by = unique.Make(string(by))
+	by, rest := string(stored[n:n+int(h.By)]), stored[n+int(h.By):]
+	o = operation{kind: h.Kind, a: throttle.Admission{ID: h.ID, At: h.At}, until: h.Until, by: unique.Make(by)}
 	if o.kind == value {
-		o.value = append([]byte(nil), rest...)
-		return o, nil
+		o.value = bytes.Clone(rest)
+	} else {
+		_, err = throttle.Parse(by)
 	}
-	if len(rest) == 8 { // else an earlier program of this format wrote it
-		o.order = int64(binary.BigEndian.Uint64(rest))
-	}
-	_, err = throttle.Parse(string(by))
 	return o, err
 }
 
-// put writes an operation to disk and then to memory, behind those of its record. One of the same id is replaced, in
-// its place.
+// put writes an operation to disk and then to memory: a new one behind all others, one of the journal in its place.
 func (j *journal) put(ctx context.Context, k recordKey, o operation) error {
-	if before, again := j.at(k, o.a.ID); again {
-		o.order = before.order
-	} else {
+	if o.order == 0 {
 		if err := j.room(); err != nil {
 			return err
 		}
-		o.order = j.nextOrder()
+		o.order = j.last.Add(1)
 	}
 	stored := o.encode()
-	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return stored, o.until })
+	err := j.table.Update(ctx, k.row(o), func([]byte, int64) ([]byte, int64) { return stored, o.until })
 	if err == nil {
-		j.insert(k, o)
+		j.keep(k, o)
 	}
 	return err
 }
 
-func (j *journal) insert(k recordKey, o operation) {
+// keep takes an operation into memory.
+func (j *journal) keep(k recordKey, o operation) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	all := j.records[k]
-	if all == nil {
-		all = &operations{byID: map[throttle.ID]*operation{}}
-		j.records[k] = all
-	}
-	j.last = max(j.last, o.order)
-	if before := all.byID[o.a.ID]; before != nil {
-		*before = o
+	if i, again := slices.BinarySearchFunc(all, o.order, operation.compare); again {
+		all[i] = o
 		return
 	}
-	all.byID[o.a.ID] = &o
-	all.inOrder = append(all.inOrder, &o)
-	j.number++
-}
-
-func (j *journal) nextOrder() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.last++
-	return j.last
+	j.records[k] = append(all, o)
+	j.number.Add(1)
 }
 
 // room returns errFull if there is no room for one more.
@@ -174,22 +166,31 @@ func (j *journal) room() error {
 	return nil
 }
 
-// forget removes operations, also if ctx has ended. Under the context of a [cache.Batch] it does not wait for the disk.
-// What the disk still has at the next start is sent again.
-func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) error {
+// forget removes operations, in their order, also if ctx has ended. Under the context of a [cache.Batch] it does not wait
+// for the disk. What the disk still has at the next start is sent again.
+func (j *journal) forget(ctx context.Context, k recordKey, some ...operation) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	var errs []error
-	for _, o := range all {
-		errs = append(errs, j.table.Update(ctx, k.row(o.a.ID), func([]byte, int64) ([]byte, int64) { return nil, 0 }))
+	for _, o := range some {
+		errs = append(errs, j.table.Update(ctx, k.row(o), func([]byte, int64) ([]byte, int64) { return nil, 0 }))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if kept := j.records[k]; kept != nil {
-		j.number -= kept.remove(all)
-		if len(kept.byID) == 0 {
-			delete(j.records, k)
-		}
+	left := j.records[k]
+	before := len(left)
+	for len(left) > 0 && len(some) > 0 && left[0].order == some[0].order { // else a long record would be moved each time
+		left, some = left[1:], some[1:]
+	}
+	if len(some) > 0 {
+		left = slices.DeleteFunc(left, func(o operation) bool {
+			_, gone := slices.BinarySearchFunc(some, o.order, operation.compare)
+			return gone
+		})
+	}
+	j.number.Add(int64(len(left) - before))
+	if j.records[k] = left; len(left) == 0 {
+		delete(j.records, k)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return throttle.Unavailable("emptying the journal", err)
@@ -197,30 +198,14 @@ func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) err
 	return nil
 }
 
-// remove removes operations, and returns how many there were. Those that are gone stay inOrder until they are the first,
-// or the larger part.
-func (all *operations) remove(some []operation) (removed int) {
-	for _, o := range some {
-		if kept := all.byID[o.a.ID]; kept != nil {
-			kept.gone = true
-			delete(all.byID, o.a.ID)
-			removed++
-		}
-	}
-	for len(all.inOrder) > 0 && all.inOrder[0].gone {
-		all.inOrder = all.inOrder[1:]
-	}
-	if len(all.inOrder) > 2*len(all.byID)+16 {
-		all.inOrder = slices.DeleteFunc(all.inOrder, func(o *operation) bool { return o.gone })
-	}
-	return removed
-}
-
-func (j *journal) at(k recordKey, id throttle.ID) (o operation, found bool) {
+// find returns the newest operation with an id.
+func (j *journal) find(k recordKey, id throttle.ID) (o operation, found bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if all := j.records[k]; all != nil && all.byID[id] != nil {
-		return *all.byID[id], true
+	for _, o := range slices.Backward(j.records[k]) {
+		if o.a.ID == id {
+			return o, true
+		}
 	}
 	return o, false
 }
@@ -231,58 +216,36 @@ func (j *journal) has(k recordKey) bool {
 	return j.records[k] != nil
 }
 
-// some returns at most that many operations of a record that expire by a moment, in their order.
+// some returns at most that many operations of a record that expire by a moment.
 func (j *journal) some(k recordKey, most int, by int64) (some []operation) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	all := j.records[k]
-	if all == nil {
-		return nil
-	}
-	for _, o := range all.inOrder {
+	for _, o := range j.records[k] {
 		if len(some) == most {
 			break
 		}
-		if !o.gone && o.until <= by {
-			some = append(some, *o)
+		if o.until <= by {
+			some = append(some, o)
 		}
 	}
 	return some
 }
 
-func (j *journal) size() int {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.number
+func (j *journal) size() int { return int(j.number.Load()) }
+
+// waiting is a record, and the order of its oldest operation.
+type waiting struct {
+	recordKey
+	since int64
 }
 
-// keys returns the names of the records.
-func (j *journal) keys() []recordKey {
+// all returns the records.
+func (j *journal) all() (all []waiting) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return slices.Collect(maps.Keys(j.records))
-}
-
-// sortByRow sorts records by their first rows on disk: those that are removed together are neighbours there, or each
-// would be another page to write.
-func (j *journal) sortByRow(keys []recordKey) {
-	type first struct {
-		recordKey
-		id throttle.ID
+	all = make([]waiting, 0, len(j.records))
+	for k, kept := range j.records {
+		all = append(all, waiting{k, kept[0].order})
 	}
-	all := make([]first, len(keys))
-	j.mu.RLock()
-	for i, k := range keys {
-		all[i].recordKey = k
-		if kept := j.records[k]; kept != nil {
-			all[i].id = kept.inOrder[0].a.ID
-		}
-	}
-	j.mu.RUnlock()
-	slices.SortFunc(all, func(a, b first) int {
-		return cmp.Or(strings.Compare(a.part, b.part), bytes.Compare(a.id[:], b.id[:]), strings.Compare(a.key, b.key))
-	})
-	for i := range all {
-		keys[i] = all[i].recordKey
-	}
+	return all
 }

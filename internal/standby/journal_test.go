@@ -1,8 +1,10 @@
 package standby
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +17,7 @@ func openJournal(t *testing.T) *journal {
 	t.Helper()
 	store := must.Get(cache.Open(cache.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	return &journal{table: store.Table("journal"), most: 8, records: map[recordKey]*operations{}}
+	return newJournal(store.Table("journal"), 8)
 }
 
 func recorded(until int64) operation {
@@ -28,10 +30,12 @@ func TestJournal_Full_Refuses(t *testing.T) {
 	for range j.most - 1 {
 		must.OK(t, j.put(t.Context(), alice, recorded(forever)))
 	}
+	must.OK(t, j.put(t.Context(), alice, last))
+	last, _ = j.find(alice, last.a.ID)
 	for _, c := range []struct {
 		o    operation
 		want error
-	}{{last, nil}, {recorded(forever), errFull}, {last, nil}} {
+	}{{recorded(forever), errFull}, {last, nil}} {
 		if err := j.put(t.Context(), alice, c.o); !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
@@ -41,21 +45,21 @@ func TestJournal_Full_Refuses(t *testing.T) {
 	}
 }
 
-// Records are synced in the order of the disk, which then removes neighbours.
-func TestJournal_SortByRow_AsOnDisk(t *testing.T) {
+// Records are known by their oldest operations, which are in this order on the disk.
+func TestJournal_All_SinceAsOnDisk(t *testing.T) {
 	store := must.Get(cache.Open(cache.Options{Dir: t.TempDir(), Now: NewClock().Now}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	j := &journal{table: store.Table("journal"), most: 64, records: map[recordKey]*operations{}}
+	j := newJournal(store.Table("journal"), 64)
 	for i := range j.most {
 		must.OK(t, j.put(t.Context(), recordKey{[]string{"mailbox", "domain"}[i%2], fmt.Sprint("key", i)}, recorded(forever)))
 	}
-	keys := j.keys()
-	j.sortByRow(keys)
+	all := j.all()
+	slices.SortFunc(all, func(a, b waiting) int { return cmp.Compare(a.since, b.since) })
 	must.OK(t, j.table.Each(t.Context(), func(row string, _ []byte) bool {
-		if !strings.HasPrefix(row, keys[0].part+"\x00") || !strings.HasSuffix(row, keys[0].key) {
-			t.Errorf("%+v is not the record of %q", keys[0], row)
+		if !strings.HasSuffix(row, all[0].part+"\x00"+all[0].key) {
+			t.Errorf("%+v is not the record of %q", all[0], row)
 		}
-		keys = keys[1:]
+		all = all[1:]
 		return true
 	}))
 }

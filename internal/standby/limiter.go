@@ -103,15 +103,16 @@ func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r th
 // not noted.
 func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, had bool) error {
 	a := op.All[0]
+	o, found := h.journal.find(h.keyOf(key), a.ID)
 	if !op.By.Exact() {
-		if o, found := h.journal.at(h.keyOf(key), a.ID); found {
+		if found {
 			return h.journal.forget(ctx, h.keyOf(key), o)
 		}
 		if !had {
 			return nil
 		}
 	}
-	return h.journal.put(ctx, h.keyOf(key), operation{kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
+	return h.journal.put(ctx, h.keyOf(key), operation{order: o.order, kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
 }
 
 // apply sends operations to Redis in their order, each by the algorithm that admitted it, and neighbouring admissions by

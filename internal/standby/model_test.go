@@ -95,7 +95,7 @@ type modelNode struct {
 func (n *modelNode) start(t testing.TB) {
 	n.crashed = false
 	s := &Standby{o: Options{Clock: NewClock(), Log: slog.New(slog.DiscardHandler)}, locks: n.locks, work: t.Context()}
-	s.journal = &journal{table: n.table, most: maxOperations, records: map[recordKey]*operations{}}
+	s.journal = newJournal(n.table, maxOperations)
 	s.o.Clock.heard(*n.run.now)
 	s.mirror = &mirror{now: s.o.Clock.Now, log: s.o.Log, last: map[recordKey]chan struct{}{}}
 	must.OK(t, s.journal.load(t.Context()))
@@ -174,7 +174,7 @@ type modelRun struct {
 type modelCase struct {
 	rule, override throttle.Algorithm
 	steps          [2][3]modelStep
-	spoil          func(all *operations, rule throttle.Algorithm) // what a node has in its journal; may be nil
+	spoil          func(all []operation, rule throttle.Algorithm) // what a node has in its journal; may be nil
 }
 
 var modelKey = recordKey{"rule", "alice"}

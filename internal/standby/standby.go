@@ -52,7 +52,7 @@ func New(o Options) (*Standby, error) {
 	s := &Standby{o: o, locks: newLocks()}
 	s.work, s.stop = context.WithCancel(context.Background())
 	s.mirror = &mirror{now: o.Clock.Now, log: o.Log, last: map[recordKey]chan struct{}{}}
-	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, records: map[recordKey]*operations{}}
+	s.journal = newJournal(o.Store.Table("journal"), maxOperations)
 	if err := s.load(); err != nil {
 		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)
 	}

@@ -77,7 +77,7 @@ func (st *store) updateAlone(ctx context.Context, key string, step keyed.Step) e
 	if err != nil || !changed {
 		return err
 	}
-	o, _ := st.journal.at(st.keyOf(key), throttle.ID{})
+	o, _ := st.journal.find(st.keyOf(key), throttle.ID{})
 	o.kind, o.until = value, max(o.until, until)
 	if err := st.journal.put(ctx, st.keyOf(key), o); err != nil {
 		return throttle.Unavailable("changing a record", err)

@@ -66,12 +66,12 @@ func modelScripts() (all [][3]modelStep) {
 }
 
 // walkAll walks pairs of scripts, and returns the first fault. The machine's clock stands still.
-func walkAll(t *testing.T, pair [2]throttle.Algorithm, spoil func(*operations, throttle.Algorithm)) (runs int, fault string) {
+func walkAll(t *testing.T, pair [2]throttle.Algorithm, spoil func([]operation, throttle.Algorithm)) (runs int, fault string) {
 	synctest.Test(t, func(t *testing.T) { runs, fault = walkScripts(t, pair, spoil) })
 	return runs, fault
 }
 
-func walkScripts(t testing.TB, pair [2]throttle.Algorithm, spoil func(*operations, throttle.Algorithm)) (runs int, fault string) {
+func walkScripts(t testing.TB, pair [2]throttle.Algorithm, spoil func([]operation, throttle.Algorithm)) (runs int, fault string) {
 	scripts := modelScripts()
 	for i, a := range scripts {
 		for _, b := range scripts[i:] {
@@ -101,17 +101,17 @@ func TestModel_AllRunsOfAnOutage_RedisHasWhatTheNodesDid(t *testing.T) {
 func TestModel_JournalIsSpoiled_Found(t *testing.T) {
 	pairs := modelPairs(t)
 	for name, c := range map[string]struct {
-		spoil func(all *operations, rule throttle.Algorithm)
+		spoil func(all []operation, rule throttle.Algorithm)
 		seen  []string
 	}{
-		"another order": {func(all *operations, _ throttle.Algorithm) { slices.Reverse(all.inOrder) },
+		"another order": {func(all []operation, _ throttle.Algorithm) { slices.Reverse(all) },
 			[]string{"sliding log", "token bucket", "leaky bucket"}},
-		"releases last": {func(all *operations, _ throttle.Algorithm) {
-			slices.SortStableFunc(all.inOrder, func(a, b *operation) int { return cmp.Compare(a.kind, b.kind) })
+		"releases last": {func(all []operation, _ throttle.Algorithm) {
+			slices.SortStableFunc(all, func(a, b operation) int { return cmp.Compare(a.kind, b.kind) })
 		}, []string{"token bucket", "leaky bucket"}},
-		"the rule's algorithm": {func(all *operations, rule throttle.Algorithm) {
-			for _, o := range all.inOrder {
-				o.by = textOf(rule)
+		"the rule's algorithm": {func(all []operation, rule throttle.Algorithm) {
+			for i := range all {
+				all[i].by = textOf(rule)
 			}
 		}, []string{"sliding log", "token bucket", "leaky bucket"}},
 	} {

@@ -1,6 +1,7 @@
 package standby
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -47,29 +48,30 @@ func (s *Standby) run() {
 
 // waiting returns the records to sync. Those of a name that is no longer wrapped, such as that of
 // a removed rule, wait until it is wrapped again, or until they expire.
-func (s *Standby) waiting() []recordKey {
-	return slices.DeleteFunc(s.journal.keys(), func(k recordKey) bool {
-		_, known := s.parts.Load(k.part)
+func (s *Standby) waiting() []waiting {
+	return slices.DeleteFunc(s.journal.all(), func(w waiting) bool {
+		_, known := s.parts.Load(w.part)
 		return !known
 	})
 }
 
 // syncAll syncs the records of masters that are not away, several at a time. After some
-// failures it leaves the rest for the next pass.
+// failures it leaves the rest for the next pass. It begins with the oldest: what is removed together are neighbours on
+// disk, or each would be another page to write.
 func (s *Standby) syncAll() {
 	const together, mostFailures = 32, 8
 	var failures atomic.Int64
 	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
-	due := slices.DeleteFunc(s.waiting(), func(k recordKey) bool { return s.o.Prober.MasterOf(k.key).State() == prober.Away })
-	s.journal.sortByRow(due)
-	for _, k := range due {
+	due := slices.DeleteFunc(s.waiting(), func(w waiting) bool { return s.o.Prober.MasterOf(w.key).State() == prober.Away })
+	slices.SortFunc(due, func(a, b waiting) int { return cmp.Compare(a.since, b.since) })
+	for _, w := range due {
 		free <- struct{}{}
 		if failures.Load() >= mostFailures || s.work.Err() != nil {
 			break
 		}
 		syncing.Go(func() {
-			if recovered.Call(s.o.Log, func() error { return s.syncRecord(k) }) != nil {
+			if recovered.Call(s.o.Log, func() error { return s.syncRecord(w.recordKey) }) != nil {
 				failures.Add(1)
 			}
 			<-free
@@ -100,7 +102,8 @@ func (s *Standby) syncRecord(k recordKey) error {
 // sweep drops the operations that have expired.
 func (s *Standby) sweep() {
 	now := s.o.Clock.Now()
-	for _, k := range s.journal.keys() {
+	for _, w := range s.journal.all() {
+		k := w.recordKey
 		if len(s.journal.some(k, 1, now)) == 0 {
 			continue
 		}
