@@ -51,7 +51,7 @@ func (s *Server) reportPeek(r *request, d *rules.Decision) *report.Report {
 
 // readSend reads the send in a token, whose mailbox becomes that of the request.
 func (s *Server) readSend(r *request, text string) (send rules.Send, err error) {
-	if send, err = rules.ParseSend(text, s.with.Identity); err == nil {
+	if send, err = rules.ParseSend(text); err == nil {
 		r.Mailbox, err = address.Parse(send.Mailbox, s.with.Identity)
 	}
 	send.Mailbox = r.Mailbox.Key()

@@ -77,6 +77,13 @@ type Reply struct {
 	verdict *Verdict // of a take that was decided in this process
 }
 
+// Peek reports what a Take by an algorithm would answer on this record.
+func (r Reply) Peek(by Algorithm) Verdict {
+	v := by.Peek(r.State, r.Now)
+	v.Degraded = r.Degraded
+	return v
+}
+
 var (
 	// ErrUnavailable is the kind of every failure to read or write records.
 	ErrUnavailable = errors.New("the records are unavailable")

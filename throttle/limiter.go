@@ -81,9 +81,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	v := l.Algorithm.Peek(r.State, r.Now)
-	v.Degraded = r.Degraded
-	return v, nil
+	return r.Peek(l.Algorithm), nil
 }
 
 // Look is Peek that returns the record: what other limits say of it, or the same at a later time, needs no further call.
@@ -98,7 +96,7 @@ func (l *Limiter) Recall(ctx context.Context, key string) (v Verdict, refused bo
 	if err != nil || !r.Remembered {
 		return v, false
 	}
-	return l.Algorithm.Peek(r.State, r.Now), true
+	return r.Peek(l.Algorithm), true
 }
 
 // Release refunds an admission whose send certainly never happened, and reports whether there was

@@ -22,11 +22,14 @@ type Budget struct {
 	Verified *throttle.Limiter
 }
 
+// widens reports whether the limit of the rule may be a share of what was verified.
+func (r *Rule) widens() bool { return r.Budget != nil && r.Budget.Percent > 0 }
+
 // widen lets the question be decided by the share of what was verified, if that is more than the limit so far. What
 // is verified meanwhile would widen it further; what leaves the window meanwhile is counted once more.
 func (q *question) widen(ctx context.Context) (wider bool, err error) {
 	b := q.rule.Budget
-	if b == nil || b.Percent == 0 {
+	if !q.rule.widens() {
 		return false, nil
 	}
 	if q.verified, err = b.Verified.Look(ctx, q.key); err != nil {
@@ -93,9 +96,9 @@ func (s *Set) Verified(ctx context.Context, all []Charge) (err error) {
 	counted := map[string]bool{}
 	for _, c := range all {
 		r, _ := s.Rule(c.Rule)
-		if b := r.Budget; b != nil && b.Percent > 0 && !counted[c.Rule+" "+c.Key] {
+		if r.widens() && !counted[c.Rule+" "+c.Key] {
 			counted[c.Rule+" "+c.Key] = true
-			_, failure := b.Verified.Take(ctx, c.Key)
+			_, failure := r.Budget.Verified.Take(ctx, c.Key)
 			err = errors.Join(err, r.wrap(failure))
 		}
 	}

@@ -63,36 +63,40 @@ func (m Match) String() string {
 	return m.Rule + ": " + does + why
 }
 
-// matches returns what is told of the case of a rule, or of a denial, that decides about a send.
-func (x *index) matches(send Send, rule, does string) []Match {
-	c, e := x.find(send)
-	if c == nil {
-		return nil
+// matchesIn returns what is told of the cases in some indexes that decide about a send. They are of a rule, or are denials.
+func matchesIn(send Send, rule string, of ...*index) []Match {
+	all := []Match{}
+	for _, x := range of {
+		c, e := x.find(send)
+		if c == nil {
+			continue
+		}
+		m := Match{Rule: rule, Does: Exempt, Shadow: c.Shadow, Comment: c.Comment, File: c.File, Line: int(e.line)}
+		switch {
+		case rule == "":
+			m.Rule, m.Does = c.Name, Deny
+		case c.Limit != nil:
+			m.Does = Override
+		}
+		if e.line < 0 {
+			m.File, m.Line = c.List, -m.Line
+		}
+		all = append(all, m)
 	}
-	if c.Limit != nil {
-		does = Override
-	}
-	m := Match{Rule: cmp.Or(c.Name, rule), Does: does, Shadow: c.Shadow, Comment: c.Comment, File: c.File, Line: int(e.line)}
-	if e.line < 0 {
-		m.File, m.Line = c.List, -m.Line
-	}
-	return []Match{m}
+	return all
 }
 
 // Matches returns the cases that decide about a send, in the order of the rules: of a denied send the denial alone. Those
 // in shadow are beside the others. No home is asked.
 func (s *Set) Matches(send Send) []Match {
-	if denied := s.denies.matches(send, "", Deny); denied != nil {
+	if denied := matchesIn(send, "", s.denies); len(denied) > 0 {
 		return denied
 	}
 	all := []Match{}
 	for i := range s.rules {
 		all = append(all, s.rules[i].Matches(send)...)
 	}
-	for _, x := range s.shadows {
-		all = append(all, x.matches(send, "", Deny)...)
-	}
-	return all
+	return append(all, matchesIn(send, "", s.shadows...)...)
 }
 
 // Matches returns the cases of the rule that decide about a send.
@@ -100,7 +104,7 @@ func (r *Rule) Matches(send Send) []Match {
 	if !r.counts(send) {
 		return []Match{}
 	}
-	return append(append([]Match{}, r.cases.matches(send, r.Name, Exempt)...), r.shadows.matches(send, r.Name, Exempt)...)
+	return matchesIn(send, r.Name, r.cases, r.shadows)
 }
 
 // shadowLimit is what a shadow that would have denied a send has as its limit.
@@ -127,8 +131,17 @@ func (b By) CheckLimit(s Some) error {
 	return nil
 }
 
-// prepare makes the indexes of the rule and the limiters of its cases.
+// prepare makes the indexes of the rule, the limiters of its cases and its stage.
 func (r *Rule) prepare() (err error) {
+	if r.Limiter.Algorithm.Queues() {
+		r.stage = stageQueues + slices.Index(Bys(), r.By.Traits()[0])
+		if r.Shadow {
+			r.stage = stageShadowQueues
+		}
+	}
+	if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.widens() && !window {
+		err = errors.New("a share of what was verified needs a sliding-window")
+	}
 	r.Cases = slices.Clone(r.Cases)
 	for i := range r.Cases {
 		if c := &r.Cases[i]; c.Limit != nil {
@@ -136,16 +149,11 @@ func (r *Rule) prepare() (err error) {
 			c.limiter = r.Limiter.With(c.Limit)
 		}
 	}
-	for _, x := range []struct {
-		to     **index
-		of     []Case
-		shadow bool
-	}{{&r.only, []Case{{Some: r.Only}}, false}, {&r.cases, r.Cases, false}, {&r.shadows, r.Cases, true}} {
-		if err == nil {
-			*x.to, err = newIndex(x.of, x.shadow)
-		}
-	}
-	return r.wrap(err)
+	var wrong [3]error
+	r.only, wrong[0] = newIndex([]Case{{Some: r.Only}}, false)
+	r.cases, wrong[1] = newIndex(r.Cases, false)
+	r.shadows, wrong[2] = newIndex(r.Cases, true)
+	return r.wrap(cmp.Or(err, wrong[0], wrong[1], wrong[2]))
 }
 
 // counts reports whether the rule is for the send, if no case is.

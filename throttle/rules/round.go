@@ -68,16 +68,6 @@ const (
 	stageShadowQueues = stageQueues + 100
 )
 
-func (s *Set) stage(r *Rule) int {
-	switch {
-	case r.Limiter.Algorithm.Queues() && r.Shadow:
-		return stageShadowQueues
-	case r.Limiter.Algorithm.Queues():
-		return stageQueues + slices.Index(Bys(), r.By.Traits()[0])
-	}
-	return stageCounters
-}
-
 // looksFirst reports whether a round is asked before it is charged: a rule may refuse, or decides by the look, or
 // could not be refunded.
 func (s *Set) looksFirst(round []question) bool {
@@ -87,28 +77,32 @@ func (s *Set) looksFirst(round []question) bool {
 		if r.Resends != nil {
 			return true
 		}
-		if len(round) > 1 && (q.shadow() || r == s.token || r.Budget != nil && r.Budget.Percent > 0 || r.Limiter.Algorithm.Queues() || s.full.has(q)) {
+		if len(round) > 1 && (q.shadow() || r == s.token || r.widens() || r.Limiter.Algorithm.Queues() || s.full.has(q)) {
 			return true
 		}
 	}
 	return false
 }
 
-// look decides without charging. If the homes remember that rules refuse, the others are not asked.
+// look decides without charging. If the homes remember that rules refuse, the others are not asked. If the mailbox has an
+// email on record, or that is not known, this is a resend.
 func (s *Set) look(ctx context.Context, round []question) (Decision, error) {
-	var err error
 	if known := s.recall(ctx, round); refused(known) {
 		round = known
-		err = s.ask(round, func(q *question) {
-			if q.verdict.Tiers == nil {
-				q.peek(ctx)
-			}
-		})
-	} else {
-		err = s.peekAll(ctx, round)
 	}
-	if err != nil {
+	if err := s.ask(round, func(q *question) {
+		if q.verdict.Tiers == nil {
+			q.peek(ctx)
+		}
+	}); err != nil {
 		return Decision{}, err
+	}
+	mailbox := mailboxIn(round)
+	for i := range round {
+		if q := &round[i]; q.rule.Resends != nil && !q.trial && q.err == nil && (mailbox == nil || mailbox.verdict.Sent > 0) {
+			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
+			q.verdict = q.reply.Peek(q.rule.Resends)
+		}
 	}
 	return decide(round), nil
 }
@@ -121,7 +115,7 @@ func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 		return nil
 	}
 	for _, q := range round {
-		if q.rule.Challenge || q.trial || q.rule.Resends != nil || q.rule.Budget != nil && q.rule.Budget.Percent > 0 {
+		if q.rule.Challenge || q.trial || q.rule.Resends != nil || q.rule.widens() {
 			continue
 		}
 		v, refuses := q.limiter.Recall(ctx, q.key)
@@ -133,31 +127,12 @@ func (s *Set) recall(ctx context.Context, round []question) (known []question) {
 	return known
 }
 
-// peekAll asks a round without charging. If the mailbox has an email on record, or that is not known, this is a resend.
-func (s *Set) peekAll(ctx context.Context, round []question) error {
-	if err := s.ask(round, func(q *question) { q.peek(ctx) }); err != nil {
-		return err
-	}
-	if m := mailboxIn(round); m != nil && m.verdict.Sent == 0 {
-		return nil
-	}
-	for i := range round {
-		if q := &round[i]; q.rule.Resends != nil && !q.trial && q.err == nil {
-			q.limiter, q.resend, q.first = q.rule.Limiter.With(q.rule.Resends), true, waitOf(&q.verdict)
-			v := q.rule.Resends.Peek(q.reply.State, q.reply.Now)
-			v.Degraded = q.reply.Degraded
-			q.verdict = v
-		}
-	}
-	return nil
-}
-
 // charge takes from a round, stage by stage, until a rule refuses. A stage is one rule, or all rules but queues where
 // the limiters are remote.
 func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) error {
 	for len(round) > 0 {
-		now, stage := 1, s.stage(round[0].rule)
-		for s.remote && stage == stageCounters && now < len(round) && s.stage(round[now].rule) == stage {
+		now, together := 1, s.remote && round[0].rule.stage == stageCounters
+		for together && now < len(round) && round[now].rule.stage == stageCounters {
 			now++
 		}
 		if err := s.ask(round[:now], func(q *question) { q.take(ctx, id) }); err != nil {
@@ -179,8 +154,7 @@ func (s *Set) refund(ctx context.Context, round []question, all []Charge) (faile
 	err = s.ask(round, func(q *question) {
 		switch {
 		case q.state == charged:
-			q.verdict = q.limiter.Algorithm.Peek(q.reply.State, q.reply.Now)
-			q.verdict.Degraded = q.reply.Degraded
+			q.verdict = q.reply.Peek(q.limiter.Algorithm)
 		case q.err == nil && q.verdict.Tiers == nil: // not asked so far
 			q.peek(ctx)
 		case q.verdict.Allowed: // looked at, before another send may have used it up
@@ -251,26 +225,20 @@ func (s *Set) each(n int, do func(int)) {
 }
 
 func (q *question) peek(ctx context.Context) {
-	v, err := q.look(ctx)
-	q.verdict, q.err = v, q.rule.wrap(err)
-}
-
-func (q *question) look(ctx context.Context) (v throttle.Verdict, err error) {
+	var v throttle.Verdict
 	r, err := q.limiter.Look(ctx, q.key)
-	if q.reply = r; err != nil {
-		return v, err
+	if err == nil {
+		v = r.Peek(q.limiter.Algorithm)
+		wider := q.floor != throttle.SlidingWindow{}
+		if !wider && (q.shown || v.Remaining() < 2) { // the send waits, or the one after it
+			wider, err = q.widen(ctx)
+		}
+		if wider {
+			v = r.Peek(q.limiter.Algorithm)
+			q.waitAsShare(&v, r)
+		}
 	}
-	v = q.limiter.Algorithm.Peek(r.State, r.Now)
-	wider := q.floor != throttle.SlidingWindow{}
-	if !wider && (q.shown || v.Remaining() < 2) { // the send waits, or the one after it
-		wider, err = q.widen(ctx)
-	}
-	if wider {
-		v = q.limiter.Algorithm.Peek(r.State, r.Now)
-		q.waitAsShare(&v, r)
-	}
-	v.Degraded = r.Degraded
-	return v, err
+	q.verdict, q.reply, q.err = v, r, q.rule.wrap(err)
 }
 
 // take charges the rule. A shadow rule that refuses is not charged.

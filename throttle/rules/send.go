@@ -1,8 +1,11 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"net/netip"
+	"strings"
 )
 
 // Send is what rules can know of an email that is to be sent. The mailbox is required. A rule
@@ -22,3 +25,28 @@ type Send struct {
 
 // Caller returns what rules count the requests of an API key as. Without keys all have one name.
 func Caller(key string) string { return cmp.Or(key, "local") }
+
+// AppendText appends the traits of the send as one text, which ParseSend reads. It leaves out unknown traits at the end. A
+// new one comes last, as versions of a rolling upgrade read each other's texts.
+func (s Send) AppendText(b []byte) []byte {
+	b = append(append(b, s.Mailbox...), '\n')
+	b = append(append(b, s.Caller...), '\t')
+	b, _ = s.Client.AppendText(b) // in full, since exemptions are by address
+	b = append(append(b, '\t'), s.Template...)
+	b = append(append(b, '\t'), s.Purpose...)
+	return bytes.TrimRight(b, "\t")
+}
+
+var errText = errors.New("this is not the text of a send")
+
+// ParseSend reads the text of a send. What another version's text does not have is unknown, and what only that version
+// knows is ignored.
+func ParseSend(text string) (s Send, err error) {
+	mailbox, rest, ok := strings.Cut(text, "\n")
+	parts := append(strings.Split(rest, "\t"), "", "", "")
+	s = Send{Mailbox: mailbox, Caller: parts[0], Template: parts[2], Purpose: parts[3]}
+	if err := s.Client.UnmarshalText([]byte(parts[1])); err != nil || s.Client.Zone() != "" || !ok {
+		return Send{}, errText
+	}
+	return s, nil
+}

@@ -37,6 +37,7 @@ type Rule struct {
 	Budget *Budget
 
 	only, cases, shadows *index
+	stage                int
 }
 
 // Set is a set of rules that all have to admit a send. Its rules never change, and it may be shared.
@@ -66,15 +67,10 @@ func New(o Options, all ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(all), remote: o.Remote, full: newFull()}
 	denials := slices.Clone(o.Denials)
 	var err error
-	if s.denies, err = newIndex(denials, false); err != nil {
-		return nil, err
-	}
+	s.denies, err = newIndex(denials, false)
 	for i := range denials {
-		x, err := newIndex(denials[i:i+1], true)
-		if err != nil {
-			return nil, err
-		}
-		s.shadows = append(s.shadows, x)
+		x, wrong := newIndex(denials[i:i+1], true)
+		s.shadows, err = append(s.shadows, x), cmp.Or(err, wrong)
 	}
 	if o.Tokens != nil {
 		s.token = &Rule{Name: TokenRule, Limiter: o.Tokens, Challenge: true}
@@ -82,20 +78,16 @@ func New(o Options, all ...Rule) (*Set, error) {
 	protected := false
 	for i := range s.rules {
 		r := &s.rules[i]
-		if err := r.prepare(); err != nil {
-			return nil, err
-		}
-		if _, window := r.Limiter.Algorithm.(throttle.SlidingWindow); r.Budget != nil && r.Budget.Percent > 0 && !window {
-			return nil, r.wrap(errors.New("a share of what was verified needs a sliding-window"))
-		}
-		if r.Name == MailboxRule && r.exact() && r.By == ByMailbox {
-			protected = true
-		}
+		err = cmp.Or(err, r.prepare())
+		protected = protected || r.Name == MailboxRule && r.exact() && r.By == ByMailbox
+	}
+	if err != nil {
+		return nil, err
 	}
 	if !protected {
 		return nil, errors.New("there is no rule mailbox that counts by mailbox and keeps every send")
 	}
-	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(s.stage(&a), s.stage(&b)) })
+	slices.SortStableFunc(s.rules, func(a, b Rule) int { return a.stage - b.stage })
 	return s, nil
 }
 

@@ -42,11 +42,11 @@ func (s Some) None() bool {
 
 // index finds which of several cases has a send by a few look-ups, however long their lists are.
 type index struct {
-	cases                                            []Case
-	mailboxes, domains, callers, templates, purposes map[string]entry // whole domains are among the mailboxes, with their @
-	patterns                                         map[string][]pattern
-	networks                                         map[netip.Prefix]entry
-	lengths                                          []int // of the networks, longest first
+	cases    []Case
+	names    map[By]map[string]entry // but patterns and networks; whole domains are among the mailboxes, with their @
+	patterns map[string][]pattern    // by what follows the local part
+	networks map[netip.Prefix]entry
+	lengths  []int // of the networks, longest first
 }
 
 // entry is what an index keeps of a name: which Case has it, from 1, and its line, which is negative if the name is listed.
@@ -64,37 +64,42 @@ func newIndex(all []Case, shadow bool) (*index, error) {
 	if !slices.ContainsFunc(all, func(c Case) bool { return c.Shadow == shadow && !c.None() }) {
 		return nil, nil
 	}
-	x := &index{cases: all, mailboxes: map[string]entry{}, patterns: map[string][]pattern{}, networks: map[netip.Prefix]entry{}}
+	x := &index{cases: all, names: map[By]map[string]entry{}, patterns: map[string][]pattern{}, networks: map[netip.Prefix]entry{}}
 	for i, c := range all {
 		if c.Shadow != shadow {
 			continue
 		}
 		for by, names := range c.Some {
-			texts := map[By]*map[string]entry{ByMailbox: &x.mailboxes, ByDomain: &x.domains, ByAPIKey: &x.callers, ByTemplate: &x.templates, ByPurpose: &x.purposes}[by]
-			if texts != nil && *texts == nil {
-				*texts = make(map[string]entry, len(names))
+			if by.List() == "" {
+				return nil, fmt.Errorf("no sends are named by %q", by)
+			}
+			if x.names[by] == nil {
+				x.names[by] = make(map[string]entry, len(names))
 			}
 			for _, name := range names {
 				e := entry{int32(i + 1), name.Line}
 				if name.Listed {
 					e.line = -e.line
 				}
-				if at := strings.LastIndexByte(name.Text, '@'); by == ByMailbox && at >= 0 && strings.Contains(name.Text, "*") {
-					x.patterns[name.Text[at:]] = append(x.patterns[name.Text[at:]], pattern{name.Text[:at], e})
-				} else if texts != nil {
-					put(*texts, name.Text, e)
-				} else if p, err := netip.ParsePrefix(name.Text); err == nil && by == ByClientIP {
-					put(x.networks, p, e)
-					if !slices.Contains(x.lengths, p.Bits()) {
-						x.lengths = append(x.lengths, p.Bits())
+				at := strings.LastIndexByte(name.Text, '@')
+				switch {
+				case by == ByClientIP:
+					p, err := netip.ParsePrefix(name.Text)
+					if err != nil {
+						return nil, fmt.Errorf("%q is not a network", name.Text)
 					}
-				} else {
-					return nil, fmt.Errorf("sends are named by mailbox, domain, network, caller, template or purpose, not by %s %q", by, name.Text)
+					put(x.networks, p, e)
+					x.lengths = append(x.lengths, p.Bits())
+				case by == ByMailbox && at >= 0 && strings.Contains(name.Text, "*"):
+					x.patterns[name.Text[at:]] = append(x.patterns[name.Text[at:]], pattern{name.Text[:at], e})
+				default:
+					put(x.names[by], name.Text, e)
 				}
 			}
 		}
 	}
 	slices.SortFunc(x.lengths, func(a, b int) int { return b - a })
+	x.lengths = slices.Compact(x.lengths)
 	return x, nil
 }
 
@@ -113,9 +118,10 @@ func (x *index) find(s Send) (c *Case, e entry) {
 		return nil, e
 	}
 	at := max(0, strings.LastIndexByte(s.Mailbox, '@'))
-	e = cmp.Or(x.mailboxes[s.Mailbox], x.matching(s.Mailbox, at), x.mailboxes[s.Mailbox[at:]])
+	mailboxes := x.names[ByMailbox]
+	e = cmp.Or(mailboxes[s.Mailbox], x.matching(s.Mailbox, at), mailboxes[s.Mailbox[at:]])
 	if e.n == 0 {
-		e = cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.callers[s.Caller], x.templates[s.Template], x.purposes[s.Purpose])
+		e = cmp.Or(x.domain(s.Mailbox[at:]), x.network(s.Client.Unmap().WithZone("")), x.names[ByAPIKey][s.Caller], x.names[ByTemplate][s.Template], x.names[ByPurpose][s.Purpose])
 	}
 	if e.n > 0 {
 		c = &x.cases[e.n-1]
@@ -134,9 +140,10 @@ func (x *index) matching(mailbox string, at int) (none entry) {
 
 // domain looks for a domain label by label, with the @ before it.
 func (x *index) domain(rest string) (none entry) {
-	for dot := 0; len(x.domains) > 0 && dot >= 0 && rest != ""; dot = strings.IndexByte(rest, '.') {
+	domains := x.names[ByDomain]
+	for dot := 0; len(domains) > 0 && dot >= 0 && rest != ""; dot = strings.IndexByte(rest, '.') {
 		rest = rest[dot+1:]
-		if e := x.domains[rest]; e != none {
+		if e := domains[rest]; e != none {
 			return e
 		}
 	}

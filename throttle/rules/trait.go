@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -90,10 +89,6 @@ var traits = []trait{
 		key: func(Send) string { return "all" },
 	},
 }
-
-// carried are the traits that the text of a send has beside its mailbox, in their order there. A new
-// one comes last, as versions of a rolling upgrade read each other's texts.
-var carried = []By{ByAPIKey, ByClientIP, ByTemplate, ByPurpose}
 
 // Bys lists all traits, from those that few sends share to those that all share.
 func Bys() []By {
@@ -192,42 +187,4 @@ func (b By) Read(subject string, of address.Identity) (s Send, ok bool) {
 		}
 	}
 	return s, true
-}
-
-// AppendText appends the send as one text, which ParseSend reads. It leaves out unknown traits at the end.
-func (s Send) AppendText(b []byte) []byte {
-	b = append(b, s.Mailbox...)
-	mark, end := byte('\n'), 0
-	for _, by := range carried {
-		b, mark = append(b, mark), '\t'
-		before := len(b)
-		if by != ByClientIP {
-			b = append(b, by.Key(s)...)
-		} else if s.Client.IsValid() { // in full, since exemptions are by address
-			b = s.Client.AppendTo(b)
-		}
-		if end == 0 || len(b) > before {
-			end = len(b)
-		}
-	}
-	return b[:end]
-}
-
-var errText = errors.New("this is not the text of a send")
-
-// ParseSend reads the text of a send. What another version's text does not have is unknown, and what only that version
-// knows is ignored.
-func ParseSend(text string, of address.Identity) (s Send, err error) {
-	mailbox, rest, ok := strings.Cut(text, "\n")
-	if !ok {
-		return s, errText
-	}
-	parts := strings.Split(rest, "\t")
-	s.Mailbox = mailbox
-	for i, part := range parts[:min(len(parts), len(carried))] {
-		if part != "" && !carried[i].trait().read(part, of, &s) {
-			return s, errText
-		}
-	}
-	return s, nil
 }

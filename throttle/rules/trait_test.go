@@ -54,7 +54,7 @@ func TestTraits_Each_IsWhole(t *testing.T) {
 func TestParseSend_EachTrait_IsCarried(t *testing.T) {
 	for _, s := range []rules.Send{full(t), {Mailbox: "bob@example.com"}, {Mailbox: "bob@example.com", Template: "code"}} {
 		s.Solved = ""
-		got := must.Get(rules.ParseSend(string(s.AppendText(nil)), address.Identity{}))(t)
+		got := must.Get(rules.ParseSend(string(s.AppendText(nil))))(t)
 		was, is := reflect.ValueOf(s), reflect.ValueOf(got)
 		for i := range was.NumField() {
 			if was.Type().Field(i).Name == "Unverifiable" {
@@ -78,7 +78,7 @@ func TestParseSend_OtherVersions_AreRead(t *testing.T) {
 		"a@b.example\nweb\t\tcode\t\tnew":     {Mailbox: "a@b.example", Caller: "web", Template: "code"},
 		"a@b.example\nweb":                    {Mailbox: "a@b.example", Caller: "web"},
 	} {
-		if got := must.Get(rules.ParseSend(text, address.Identity{}))(t); got != want {
+		if got := must.Get(rules.ParseSend(text))(t); got != want {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}
@@ -86,7 +86,7 @@ func TestParseSend_OtherVersions_AreRead(t *testing.T) {
 		t.Errorf("a send with one trait is %q", text)
 	}
 	for _, text := range []string{"", "a@b.example", "a@b.example\nweb\tx\tcode", "a@b.example\nweb\tfe80::1%eth0\tcode"} {
-		if got, err := rules.ParseSend(text, address.Identity{}); err == nil {
+		if got, err := rules.ParseSend(text); err == nil {
 			t.Errorf("%q is read as %+v", text, got)
 		}
 	}
