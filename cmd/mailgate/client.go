@@ -25,7 +25,9 @@ func (healthcheckCommand) Help() string {
 }
 
 func (healthcheckCommand) Run(ctx context.Context, c *config.Config) error {
-	_, err := ask(ctx, request{url: serverURL(c, c.OpsListen), method: http.MethodGet, path: "/readyz"}, storeTimeout(c)+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout(c)+time.Second)
+	defer cancel()
+	_, err := ask(ctx, request{url: serverURL(c, c.OpsListen), method: http.MethodGet, path: "/readyz"}, nil)
 	return err
 }
 
@@ -39,31 +41,21 @@ type request struct {
 
 const maxAnswer = 1 << 20
 
-// ask sends a request and returns the body of a 200; a 204 has none.
-func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// ask sends a request and returns the body of a 200, which it reads as JSON unless into is nil; a 204 has none.
+func ask(ctx context.Context, r request, into any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
 	response, err := open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	return readAnswer(r, response)
-}
-
-// askJSON sends a request, reads its answer as JSON, and returns that as it came.
-func askJSON(ctx context.Context, r request, into any) ([]byte, error) {
-	body, err := ask(ctx, r, requestPatience)
-	if err == nil && json.Unmarshal(body, into) != nil {
-		err = fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)
-	}
-	return body, err
-}
-
-func readAnswer(r request, response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
+	}
+	if into != nil && json.Unmarshal(body, into) != nil {
+		return nil, fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)
 	}
 	return body, nil
 }
@@ -99,10 +91,7 @@ func open(ctx context.Context, r request) (*http.Response, error) {
 		return response, nil
 	}
 	defer response.Body.Close()
-	body, err := readAnswer(r, response)
-	if err != nil {
-		return nil, err
-	}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status says enough without it
 	key := ""
 	switch {
 	case response.StatusCode != http.StatusUnauthorized:

@@ -52,27 +52,27 @@ func (d devCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	if d.Keys {
 		c.APIKeys, c.AdminKeys = config.MakeKey(devUser), config.MakeKey("operator")
 	}
-	front, err := devListen(c)
-	if err != nil {
-		return err
-	}
-	defer front.Close()
 	var at listeners
-	if at.doors, err = devListenDoors(c); err != nil {
+	defer at.close()
+	if err := at.open(c); err != nil {
 		return err
 	}
+	front := at.main // of the pages, which ask the program
+	defer front.Close()
 	if at.main, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return errors.Join(err, at.close())
+		return err
 	}
 	out := newLogOutput(to.err)
 	defer out.close()
-	p, err := build(ctx, c, printing(newLogging(c, out), to))
+	log := newLogging(c, out)
+	log.outcomes = printed{log.outcomes, to}
+	p, err := build(ctx, c, log)
 	if err != nil {
-		return errors.Join(err, at.close())
+		return err
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	host, port, _ := net.SplitHostPort(at.doors[0].listener.Addr().String()) // it has both
+	host, port, _ := net.SplitHostPort(at.doors[0].Listener.Addr().String()) // it has both
 	smtp := demo.SMTP{Host: host, Port: port, Senders: c.SMTPSenders().String()}
 	if d.Keys {
 		smtp.User = devUser
@@ -88,7 +88,7 @@ func (d devCommand) Run(ctx context.Context, c *config.Config, to streams) error
 		defer end()
 		failed <- pages.Serve(front)
 	}()
-	welcome(p, to, front.Addr(), at.doors, inbox.URL())
+	welcome(p, to, front.Addr(), at, inbox.URL())
 	err = p.serve(ctx, at, nil)
 	over, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -124,44 +124,20 @@ func devSettings(c *config.Config, relayURL string) error {
 	return err
 }
 
-// devListen listens on the address that was given, or else on the first free port from the
-// default on.
-func devListen(c *config.Config) (net.Listener, error) {
-	listener, err := net.Listen("tcp", c.Listen)
-	for port := 8081; err != nil && !c.Given("listen") && port < 8100; port++ {
-		listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	}
-	if err != nil {
-		return nil, cannotListen(c, "listen", c.Listen, err)
-	}
-	return listener, nil
-}
-
-// devListenDoors listens for SMTP on the address that was given, or else on the first free port from the
-// default on.
-func devListenDoors(c *config.Config) ([]door, error) {
-	doors, err := listenDoors(c)
-	for port := 2526; err != nil && !c.Given("submission-listen") && port < 2600; port++ {
-		c.SubmissionListen[0].Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		doors, err = listenDoors(c)
-	}
-	return doors, err
-}
-
 // welcome says where to look, and how to send a request by hand.
-func welcome(p *program, to streams, at net.Addr, doors []door, relayURL string) {
+func welcome(p *program, to streams, pages net.Addr, at listeners, relayURL string) {
 	c, another, smtp, keys, header := p.config, "", "no password", "", ""
 	if key := c.APIKeys.First(); key != "" {
 		smtp = "user " + devUser + ", password: the API key"
 		keys = fmt.Sprintf("\n  API key     %s\n  Admin key   %s", key, c.AdminKeys.First())
 		header = fmt.Sprintf(" -H 'Authorization: Bearer %s'", key)
 	}
-	if !c.Given("listen") && at.String() != c.Listen {
+	if !c.Given("listen") && pages.String() != c.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
 	calls := ""
 	for _, name := range hooks.Names(c.Hooks()) {
-		calls += fmt.Sprintf("\n  Hook        http://%s/hooks/%s", at, name)
+		calls += fmt.Sprintf("\n  Hook        http://%s/hooks/%s", pages, name)
 	}
 	fmt.Fprintf(to.out, `
   mailgate dev
@@ -182,19 +158,14 @@ func welcome(p *program, to streams, at net.Addr, doors []door, relayURL string)
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+at.String(), keys, header, relayURL, p.content.rules.Mailbox().Limiter.Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
-		addresses(doors), smtp, c.SMTPSenders(), calls)
+`, "http://"+pages.String(), keys, header, relayURL, p.content.rules.Mailbox().Limiter.Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
+		at.addresses(), smtp, c.SMTPSenders(), calls)
 }
 
 // printed is a log of outcomes that also prints a line for each send and check.
 type printed struct {
 	ledger.Log
 	to streams
-}
-
-func printing(log logging, to streams) logging {
-	log.outcomes = printed{log.outcomes, to}
-	return log
 }
 
 // Enabled implements ledger.Log: the lines are printed at every log level.

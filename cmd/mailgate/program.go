@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
@@ -54,10 +55,9 @@ type program struct {
 	events      *events.Events // nil: off
 	ledger      *ledger.Ledger
 	nodes       *nodes.Nodes // nil without Redis
-	endTelling  context.CancelFunc
-	telling     sync.WaitGroup
+	tasks       sync.WaitGroup
+	endTasks    context.CancelFunc // nil: none was begun
 	delivery    *delivery.Service
-	wrongKeys   *throttle.Limiter
 	server      *api.Server
 	door        *submission.Server // nil: off
 	content     content            // in force
@@ -66,11 +66,11 @@ type program struct {
 	digest      string // of the secret, beside Redis
 }
 
-// build opens what the settings name, each part with those before it. The caller serves the program, or abandons it.
+// build opens what the settings name, each part with those before it. The caller serves the program, or closes it.
 func build(ctx context.Context, c *config.Config, log logging) (*program, error) {
 	p := &program{config: c, output: log.output, log: slog.New(log.handler), metrics: prometheus.NewRegistry()}
 	if err := p.open(ctx, log.outcomes); err != nil {
-		return nil, errors.Join(err, p.abandon(ctx))
+		return nil, errors.Join(err, p.close(time.Now().Add(quitTimeout)))
 	}
 	return p, nil
 }
@@ -95,16 +95,25 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	if p.relays, err = newRelays(c, p.log, relay.NewMetrics(p.metrics)); err != nil {
 		return err
 	}
-	if p.tracer, err = openTracer(ctx, p.log); err != nil {
+	if p.tracer, err = trace.Open(ctx, currentVersion(), p.log); err != nil {
 		return err
 	}
-	if p.events, err = openEvents(p); err != nil {
-		return err
+	if c.EventsURL != "" {
+		p.events, err = events.Open(events.Options{
+			URL: c.EventsURL, Secrets: c.EventsSecret, Dir: eventsDir(c), MaxBytes: events.MaxBytes, Now: now, Log: p.log, Metrics: p.metrics,
+		})
+		if err != nil {
+			return c.Complain("data-dir", err.Error())
+		}
 	}
 	p.registerMetrics()
 	doors := append([]string{ledger.HTTP}, hooks.Names(config.HooksOf[hooks.Sender](c))...)
 	p.ledger = ledger.New(ledger.Options{Log: outcomes, Notes: p.log, Events: p.events, Metrics: p.metrics, Doors: doors, Now: now})
-	p.nodes = p.newNodes()
+	if p.store.redis != nil {
+		p.nodes = nodes.New(nodes.Options{
+			Client: p.store.redis, Prefix: c.RedisPrefix, Name: nodeName(c), Own: &p.ledger.Recent, Audited: &p.ledger.Audited, Now: now, Metrics: p.metrics,
+		})
+	}
 	links, err := notme.New(p.secret, c.PublicURL)
 	if err != nil {
 		return err
@@ -113,7 +122,14 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 		return err
 	}
 	p.delivery.Reload(live)
-	if p.wrongKeys, err = perSecond("wrong-keys", cmp.Or(c.LookupRate, wrongKeyRate)); err != nil {
+	return p.openDoors(guesses, links)
+}
+
+// openDoors makes what takes requests, by HTTP and, if the settings have addresses for it, by SMTP.
+func (p *program) openDoors(guesses *throttle.Limiter, links *notme.Links) error {
+	c := p.config
+	wrongKeys, err := perSecond("wrong-keys", cmp.Or(c.LookupRate, wrongKeyRate))
+	if err != nil {
 		return err
 	}
 	lookups, err := perSecond("lookup-rate", c.LookupRate)
@@ -124,15 +140,19 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	if err != nil {
 		return err
 	}
+	var turnstile *challenge.Turnstile
+	if c.TurnstileSecret != "" {
+		turnstile = &challenge.Turnstile{Sitekey: c.TurnstileSitekey, Secret: string(c.TurnstileSecret), Hosts: c.TurnstileHosts}
+	}
 	p.server, err = api.New(api.Options{
 		Delivery: p.delivery, Ledger: p.ledger, Nodes: p.nodes, Suppressions: p.suppressed, Guesses: guesses,
 		Access:     api.Access{APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies},
-		RateLimits: api.RateLimits{Lookups: lookups, Countdowns: countdowns, WrongKeys: p.wrongKeys},
+		RateLimits: api.RateLimits{Lookups: lookups, Countdowns: countdowns, WrongKeys: wrongKeys},
 		Hooks:      c.Hooks(),
 		Bounces: &bounce.Receiver{
 			Suppressions: p.suppressed, Proofs: p.proofs, Records: p.store.records("bounces", nil, false), WithoutProof: c.HookUnproven, Now: now,
 		},
-		TryRules: p.tryRules, Turnstile: newTurnstile(c), NotMe: links,
+		TryRules: p.tryRules, Turnstile: turnstile, NotMe: links,
 		Identity: p.identity, Secret: p.secret, SendDeadline: sendDeadline, MaxConnections: maxConnections(c), Ops: c.OpsListen != "",
 		Health: api.Health{Ready: p.ready, StoreTimeout: storeTimeout(c), Degraded: p.store.degraded, RelayStats: p.relays.Stats},
 		Log:    p.log, Audit: api.Audit{Log: newAudit(c, p.output), Ready: p.output.flush}, Tracer: p.tracer, Metrics: p.metrics,
@@ -141,7 +161,22 @@ func (p *program) open(ctx context.Context, outcomes ledger.Log) (err error) {
 	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
 	}
-	return p.openDoor()
+	if len(c.SubmissionListen) == 0 {
+		return nil
+	}
+	if err := p.certificate.read(c); err != nil {
+		return err
+	}
+	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
+	p.door = submission.New(submission.Options{
+		Delivery: p.delivery, Ledger: p.ledger, Proofs: p.proofs, Identity: p.identity,
+		Repeats: idempotency.New(p.store.records("emails", idempotency.Merge, true), lease.Milliseconds()),
+		Keys:    c.APIKeys.Keys, Senders: c.SMTPSenders(), Defer: c.SubmissionDefer, Domain: domain, MaxBytes: int(c.SubmissionMaxBytes),
+		MaxConnections: c.SubmissionMaxConnections, TLS: p.certificate.config(), WrongKeys: wrongKeys, Log: p.log, Tracer: p.tracer, Now: now,
+	})
+	promauto.With(p.metrics).NewGaugeFunc(prometheus.GaugeOpts{Name: "mailgate_smtp_connections", Help: "Open connections of the SMTP door."},
+		func() float64 { return float64(p.door.Connections()) })
+	return nil
 }
 
 // ready returns an error if no send can be decided now.
@@ -199,13 +234,6 @@ func (p *program) newDelivery(guesses *throttle.Limiter, links *notme.Links) (*d
 	}), nil
 }
 
-func newTurnstile(c *config.Config) *challenge.Turnstile {
-	if c.TurnstileSecret == "" {
-		return nil
-	}
-	return &challenge.Turnstile{Sitekey: c.TurnstileSitekey, Secret: string(c.TurnstileSecret), Hosts: c.TurnstileHosts}
-}
-
 // lease is for how long a request is in flight: for as long as its send and a refund can take.
 const lease = sendDeadline + delivery.LeaseRest
 
@@ -248,65 +276,32 @@ func perSecond(name string, rate int) (*throttle.Limiter, error) {
 // quitTimeout bounds the QUIT to the relays, whatever is left of the grace.
 const quitTimeout = time.Second
 
-// abandon closes a program that will not serve.
-func (p *program) abandon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
-	defer cancel()
-	return p.close(ctx)
-}
-
 // close closes what was opened, in the order in which it is no longer needed. In an outage of
-// Redis, records are written to it until ctx ends.
-func (p *program) close(ctx context.Context) (err error) {
+// Redis, records are written to it until end.
+func (p *program) close(end time.Time) (err error) {
 	if p.relays != nil {
-		quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+		quit, cancel := context.WithTimeout(context.Background(), quitTimeout)
 		defer cancel()
 		if p.relays.Close(quit) != nil {
 			err = errors.New("emails were cut off")
 		}
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+	traced, cancel := context.WithTimeout(context.Background(), quitTimeout)
 	defer cancel()
-	p.tracer.Close(end)
+	p.tracer.Close(traced)
 	err = errors.Join(err, p.events.Close())
-	if p.endTelling != nil {
-		p.endTelling()
-		p.telling.Wait()
+	if p.endTasks != nil {
+		p.endTasks()
+		p.tasks.Wait()
 	}
 	if p.suppressed != nil {
 		p.suppressed.Close()
 	}
 	if p.store != nil {
-		err = errors.Join(err, p.store.close(ctx))
+		err = errors.Join(err, p.store.close(end))
 	}
 	return err
 }
 
-// openTracer returns nil unless the environment has a collector of OpenTelemetry, whose variables its library
-// reads itself.
-func openTracer(ctx context.Context, log *slog.Logger) (*trace.Tracer, error) {
-	if !trace.Configured(os.Getenv) {
-		return nil, nil
-	}
-	return trace.Open(ctx, currentVersion(), func(err error) {
-		log.Warn("traces are dropped, as their collector does not take them; this is said once a minute", "cause", err.Error())
-	})
-}
-
 // eventsDir is where the journal of events is.
 func eventsDir(c *config.Config) string { return filepath.Join(c.DataDir, "events") }
-
-// openEvents returns nil unless the settings have a receiver.
-func openEvents(p *program) (*events.Events, error) {
-	c := p.config
-	if c.EventsURL == "" {
-		return nil, nil
-	}
-	opened, err := events.Open(events.Options{
-		URL: c.EventsURL, Secrets: c.EventsSecret, Dir: eventsDir(c), MaxBytes: events.MaxBytes, Now: now, Log: p.log, Metrics: p.metrics,
-	})
-	if err != nil {
-		return nil, c.Complain("data-dir", err.Error())
-	}
-	return opened, nil
-}

@@ -80,7 +80,7 @@ func (q requestsCommand) Run(ctx context.Context, c *config.Config, to streams) 
 		AllNodes bool `json:"all_nodes"`
 		Requests []json.RawMessage
 	}
-	if _, err := askJSON(ctx, r, &answer); err != nil {
+	if _, err := ask(ctx, r, &answer); err != nil {
 		return err
 	}
 	if !answer.AllNodes {

@@ -44,62 +44,23 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	if err != nil {
 		return err
 	}
-	at, err := listenAt(c)
-	if err != nil {
-		return errors.Join(err, p.abandon(ctx))
+	var at listeners
+	defer at.close()
+	if err := at.open(c); err != nil {
+		return errors.Join(err, p.close(time.Now().Add(quitTimeout)))
 	}
 	p.announce(at)
 	p.notify("READY=1")
 	return p.serve(ctx, at, reload)
 }
 
-// listeners are what a server listens on; ops may be nil.
-type listeners struct {
-	main, ops net.Listener
-	doors     []door
-}
-
-// listenAt opens the addresses of the settings, all or none.
-func listenAt(c *config.Config) (l listeners, err error) {
-	if l.main, err = net.Listen("tcp", c.Listen); err != nil {
-		return l, cannotListen(c, "listen", c.Listen, err)
-	}
-	if c.OpsListen != "" {
-		if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
-			return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.close())
-		}
-	}
-	if l.doors, err = listenDoors(c); err != nil {
-		err = errors.Join(err, l.close())
-	}
-	return l, err
-}
-
-// close closes those that are open.
-func (l listeners) close() (err error) {
-	for _, door := range l.doors {
-		err = errors.Join(err, door.listener.Close())
-	}
-	for _, one := range []net.Listener{l.main, l.ops} {
-		if one != nil {
-			err = errors.Join(err, one.Close())
-		}
-	}
-	return err
-}
-
-func cannotListen(c *config.Config, name, address string, err error) error {
-	if operation, ok := errors.AsType[*net.OpError](err); ok {
-		err = operation.Err // without the address, which is in the sentence
-	}
-	return c.Complain(name, fmt.Sprintf("cannot listen on %s: %v", address, err))
-}
-
 // serve answers requests until ctx ends or a listener fails, which is an error. Each signal from
 // reload reads the content again.
 func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
-	p.store.start()
-	p.startTelling()
+	life, end := context.WithCancel(context.Background())
+	p.endTasks = end
+	p.tasks.Go(func() { p.store.check(life) })
+	p.tasks.Go(func() { p.tell(life) })
 	served := make(chan error, 2+len(at.doors))
 	go func() { served <- p.server.Serve(at.main) }()
 	if at.ops != nil {
@@ -107,7 +68,7 @@ func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Sign
 	}
 	for _, door := range at.doors {
 		go func() {
-			if err := p.door.Serve(door.listener, door.Private(), door.Implicit); err != nil {
+			if err := p.door.Serve(door.Listener, door.Private(), door.Implicit); err != nil {
 				served <- err
 			}
 		}()
@@ -172,7 +133,7 @@ func (p *program) shutdown(within context.Context) error {
 	}
 	p.delivery.Close(ctx)
 	p.server.ShutdownOps(ctx)
-	return errors.Join(err, p.close(within))
+	return errors.Join(err, p.close(end))
 }
 
 // notify tells systemd, if it started this process, of a change of state.
@@ -200,7 +161,7 @@ func (p *program) announce(at listeners) {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
 	if len(at.doors) > 0 {
-		serving = append(serving, "smtp_address", addresses(at.doors))
+		serving = append(serving, "smtp_address", at.addresses())
 	}
 	if on := hooks.Names(c.Hooks()); len(on) > 0 {
 		serving = append(serving, "hooks", strings.Join(on, ", "))

@@ -114,7 +114,7 @@ func operatorRequest(c *config.Config, method, path string, body any) request {
 // print asks a server, and prints the answer as JSON or as text.
 func (s subject) print(ctx context.Context, r request, to streams, text func(adminAnswer) string) error {
 	var parsed adminAnswer
-	body, err := askJSON(ctx, r, &parsed)
+	body, err := ask(ctx, r, &parsed)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (a adminAnswer) table() string {
 		fmt.Fprintf(head, "case\t%s\n", c)
 	}
 	for _, s := range a.Suppressions {
-		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.until(), "it is removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))
+		fmt.Fprintf(head, "suppressed\t%s until %s, since %s, source %s\n", s.Reason, cmp.Or(s.Until, "it is removed"), cmp.Or(s.Since, "-"), cmp.Or(s.Source, "-"))
 	}
 	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,16 +38,14 @@ type store struct {
 	prefix  string                // of all keys in Redis
 	log     *slog.Logger
 
-	timeout  time.Duration // of a check
-	usable   prometheus.Gauge
-	failed   atomic.Bool        // the last check did
-	stop     context.CancelFunc // ends the checks
-	checking sync.WaitGroup
+	timeout time.Duration // of a check
+	usable  prometheus.Gauge
+	failed  atomic.Bool // the last check did
 }
 
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
-	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c), stop: func() {}}
+	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c)}
 	var clock *standby.Clock
 	ownNow := now
 	if c.Standby() {
@@ -64,14 +61,14 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 	}
 	if c.RedisURL != "" {
 		if s.redis, s.prober, err = openRedis(ctx, c, log); err != nil {
-			return nil, errors.Join(err, s.close(ctx))
+			return nil, errors.Join(err, s.close(time.Now()))
 		}
 		s.memory = cluster.NewMemory(refusals)
 	}
 	if c.Standby() {
 		s.standby, err = standby.New(standby.Options{Prober: s.prober, Store: s.own, Clock: clock, Log: log})
 		if err != nil {
-			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(ctx))
+			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(time.Now()))
 		}
 	}
 	return s, nil
@@ -127,21 +124,14 @@ func (s *store) suppressions(ctx context.Context) (*suppression.List, error) {
 	return suppression.Open(ctx, o)
 }
 
-// start begins to check the store, and to write to Redis what an outage has left.
-func (s *store) start() {
-	if s.standby != nil {
-		s.standby.Start()
-	}
-	var life context.Context
-	life, s.stop = context.WithCancel(context.Background())
-	s.checking.Go(func() { s.check(life) })
-}
-
 const checkInterval = 10 * time.Second
 
 // check asks regularly whether the store can be used, so that an outage shows before a request
-// meets it.
+// meets it, and writes to Redis what an outage has left.
 func (s *store) check(life context.Context) {
+	if s.standby != nil {
+		s.standby.Start()
+	}
 	again := time.NewTicker(checkInterval)
 	defer again.Stop()
 	for life.Err() == nil {
@@ -188,12 +178,12 @@ func (s *store) degraded() (since int64, lacks int) {
 	return state.Since, state.Journal
 }
 
-// close ends the store. In an outage it tries to sync the journal until ctx ends; the rest
+// close ends the store. In an outage it tries to sync the journal until end; the rest
 // stays on disk.
-func (s *store) close(ctx context.Context) (err error) {
-	s.stop()
-	s.checking.Wait()
+func (s *store) close(end time.Time) (err error) {
 	if s.standby != nil {
+		ctx, cancel := context.WithDeadline(context.Background(), end)
+		defer cancel()
 		s.standby.Close(ctx)
 	}
 	if s.own != nil {

@@ -6,8 +6,8 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -57,7 +57,8 @@ func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) 
 		s.Source = cmp.Or(s.Source, filepath.Base(s.Import))
 	}
 	for _, email := range all {
-		if err := changeSuppression(ctx, c, http.MethodPut, email, suppressBody{s.Reason, s.Source}); err != nil {
+		r := operatorRequest(c, http.MethodPut, "/admin/suppressions/"+url.PathEscape(email), suppressBody{s.Reason, s.Source})
+		if _, err := ask(ctx, r, nil); err != nil {
 			return fmt.Errorf("after %d of %d were suppressed: %w", done.Changed, len(all), err)
 		}
 		done.Changed++
@@ -68,11 +69,6 @@ func (s suppressCommand) Run(ctx context.Context, c *config.Config, to streams) 
 type suppressBody struct {
 	Reason string `json:"reason,omitempty"`
 	Source string `json:"source"`
-}
-
-func changeSuppression(ctx context.Context, c *config.Config, method, email string, body any) error {
-	_, err := ask(ctx, operatorRequest(c, method, "/admin/suppressions/"+url.PathEscape(email), body), requestPatience)
-	return err
 }
 
 func (s suppressed) print(to streams, asJSON bool, what string) error {
@@ -97,11 +93,11 @@ func (unsuppressCommand) Help() string {
 
 func (u unsuppressCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	var before adminAnswer
-	if _, err := askJSON(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), &before); err != nil {
+	if _, err := ask(ctx, operatorRequest(c, http.MethodGet, "/admin/mailboxes/"+url.PathEscape(u.Email), nil), &before); err != nil {
 		return err
 	}
 	// Also what is not on the list at this node may have come onto it at another.
-	if err := changeSuppression(ctx, c, http.MethodDelete, u.Email, nil); err != nil {
+	if _, err := ask(ctx, operatorRequest(c, http.MethodDelete, "/admin/suppressions/"+url.PathEscape(u.Email), nil), nil); err != nil {
 		return err
 	}
 	return suppressed{Changed: min(len(before.Suppressions), 1)}.print(to, u.JSON, "removed from the list")
@@ -187,66 +183,45 @@ func (suppressionsCommand) Help() string {
 	return `Prints the suppression list, in no particular order.` + whichServer
 }
 
-// listed is an entry of the list.
-type listed struct {
-	Email  string  `json:"email"`
-	Reason string  `json:"reason"`
-	Until  *string `json:"until"`
-	Source string  `json:"source"`
-	Since  string  `json:"since"`
-}
-
-func (e listed) until() string {
-	if e.Until == nil {
-		return ""
-	}
-	return *e.Until
-}
+// listed is an entry of the list. Until is empty for one that stays.
+type listed struct{ Email, Reason, Until, Since, Source string }
 
 func (s suppressionsCommand) Run(ctx context.Context, c *config.Config, to streams) error {
-	write, flush := s.writer(to.out)
+	file, table := csv.NewWriter(to.out), columns(to.out)
+	head := []string{"email", "reason", "until", "since", "source"}
+	switch {
+	case s.CSV:
+		_ = file.Write(head) // Error has what fails
+	case !s.JSON:
+		fmt.Fprintln(table, strings.ToUpper(strings.Join(head, "\t"))) // Flush has it
+	}
 	for after := ""; ; {
 		var page struct {
-			Suppressions []listed
+			Suppressions []json.RawMessage
 			Next         string
 		}
-		if _, err := askJSON(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), &page); err != nil {
+		if _, err := ask(ctx, operatorRequest(c, http.MethodGet, "/admin/suppressions?after="+url.QueryEscape(after), nil), &page); err != nil {
 			return err
 		}
-		for _, e := range page.Suppressions {
-			if err := write(e); err != nil {
+		for _, text := range page.Suppressions {
+			var e listed
+			err := json.Unmarshal(text, &e)
+			switch {
+			case err != nil:
+			case s.JSON:
+				_, err = fmt.Fprintf(to.out, "%s\n", text)
+			case s.CSV:
+				err = file.Write([]string{csvSafe(e.Email), e.Reason, e.Until, e.Since, csvSafe(e.Source)})
+			default:
+				_, err = fmt.Fprintln(table, strings.Join([]string{e.Email, e.Reason, e.Until, e.Since, e.Source}, "\t"))
+			}
+			if err != nil {
 				return fmt.Errorf("printing the list: %w", err)
 			}
 		}
 		if after = page.Next; after == "" {
-			return flush()
+			file.Flush()
+			return errors.Join(file.Error(), table.Flush())
 		}
 	}
-}
-
-// writer returns what prints an entry, and what ends the list.
-func (s suppressionsCommand) writer(out io.Writer) (write func(listed) error, flush func() error) {
-	if s.JSON {
-		encoder := json.NewEncoder(out)
-		return func(e listed) error { return encoder.Encode(e) }, func() error { return nil }
-	}
-	head := []string{"email", "reason", "until", "since", "source"}
-	cells := func(e listed) []string { return []string{e.Email, e.Reason, e.until(), e.Since, e.Source} }
-	if s.CSV {
-		file := csv.NewWriter(out)
-		_ = file.Write(head) // Error has what fails
-		return func(e listed) error {
-				e.Email, e.Source = csvSafe(e.Email), csvSafe(e.Source)
-				return file.Write(cells(e))
-			}, func() error {
-				file.Flush()
-				return file.Error()
-			}
-	}
-	table := columns(out)
-	fmt.Fprintln(table, strings.ToUpper(strings.Join(head, "\t")))
-	return func(e listed) error {
-		_, err := fmt.Fprintln(table, strings.Join(cells(e), "\t"))
-		return err
-	}, table.Flush
 }

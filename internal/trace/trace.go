@@ -8,6 +8,8 @@ package trace
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -29,15 +31,13 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// Configured reports whether the environment names a collector, as OpenTelemetry's specification has it.
-func Configured(getenv func(string) string) bool {
-	return getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" &&
-		getenv("OTEL_SDK_DISABLED") != "true" && getenv("OTEL_TRACES_EXPORTER") != "none"
-}
-
-// Open makes the Tracer of the variables OTEL_* of the process. It asks no collector. failed is told, once a minute
-// at most, why spans are dropped.
-func Open(ctx context.Context, version string, failed func(error)) (*Tracer, error) {
+// Open makes the Tracer of the variables OTEL_* of the process, or returns nil if they name no collector. It asks no
+// collector, and logs once a minute at most why spans are dropped.
+func Open(ctx context.Context, version string, log *slog.Logger) (*Tracer, error) {
+	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
+		os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+		return nil, nil
+	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("preparing traces: %w", err)
@@ -49,7 +49,7 @@ func Open(ctx context.Context, version string, failed func(error)) (*Tracer, err
 	var lastLogged atomic.Int64
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		if now, last := time.Now().Unix(), lastLogged.Load(); now-last >= 60 && lastLogged.CompareAndSwap(last, now) {
-			failed(err)
+			log.Warn("traces are dropped, as their collector does not take them; this is said once a minute", "cause", err.Error())
 		}
 	}))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
