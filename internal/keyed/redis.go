@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -16,13 +17,14 @@ import (
 )
 
 var (
-	//go:embed read.lua
-	readSource string
-	//go:embed swap.lua
-	swapSource string
+	//go:embed change.lua
+	source string
 
-	readScript = redisx.NewScript(readSource, nil)
-	swapScript = redisx.NewScript(swapSource, func(reply any) bool { return reply == int64(1) })
+	readScript = redisx.NewScript(source, nil)
+	swapScript = redisx.NewScript(source, func(reply any) bool {
+		text, _ := reply.(string)
+		return strings.HasPrefix(text, "1")
+	})
 )
 
 var (
@@ -30,43 +32,57 @@ var (
 	errReply      = errors.New("Redis sent a reply of an unknown form")
 )
 
-// maxTries is how often an Update starts again because another process changed the value
+// maxTries is how often an Update takes its step: once by a guess, and again whenever another process changed the value
 // between its read and its write. One of those that collide always succeeds.
-const maxTries = 14
+const maxTries = 15
 
 type shared struct {
 	client redis.UniversalClient
 	prefix string
+	clocks *redisx.Clocks
 }
 
 // Redis returns the Store of all processes that use this prefix. Update reads the value and the server's clock, runs the
 // step here, and writes the result by a script if the value has not changed. So an Update that changes something takes two
-// round trips, any other one. The script is never sent twice: if its reply is lost, Update returns throttle.ErrUnavailable.
-func Redis(client redis.UniversalClient, prefix string) Store { return &shared{client, prefix} }
+// round trips, any other one. Most values are new: what the step makes of none is written at once, by what is known of the
+// clock, and if there was a value, that is the read. No write is sent twice: if its reply is lost, Update returns
+// throttle.ErrUnavailable.
+func Redis(client redis.UniversalClient, prefix string) Store {
+	return &shared{client, prefix, redisx.NewClocks(client)}
+}
+
+// found is a value, nil for none, and the server's clock; or a guess at both.
+type found struct {
+	value   []byte
+	now     int64 // 0: they have to be read
+	guessed bool
+}
 
 func (s *shared) Update(ctx context.Context, key string, step Step) (degraded bool, err error) {
 	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
 	ctx = redisx.Call(ctx)
-	began := time.Now()
-	for try := range maxTries {
-		if try > 0 {
-			pause(ctx, time.Since(began))
-		}
+	began, old := time.Now(), found{now: s.clocks.Now(key), guessed: true}
+	for range maxTries {
 		if err := ctx.Err(); err != nil {
 			return false, throttle.Unavailable(doing, err)
 		}
-		old, now, err := s.read(ctx, key)
-		if err != nil {
-			return false, throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
+		if old.now == 0 {
+			if _, old, err = s.run(ctx, readScript, key); err != nil {
+				return false, throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
+			}
 		}
-		next, expires := step(old, now)
-		if expires <= now {
+		next, expires := step(old.value, old.now)
+		if expires <= old.now {
 			next = nil
 		}
-		if bytes.Equal(next, old) {
+		switch same := bytes.Equal(next, old.value); {
+		case same && old.guessed:
+			old = found{}
+			continue
+		case same:
 			return false, nil
 		}
-		swapped, err := s.swap(ctx, key, old, next, expires)
+		swapped, instead, err := s.run(ctx, swapScript, key, old.value, next, expires, old.now, s.clocks.NotAfter(ctx, key))
 		if err != nil {
 			if redisx.Undone(err) {
 				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
@@ -76,8 +92,34 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (degraded bo
 		if swapped {
 			return false, nil
 		}
+		if !old.guessed {
+			pause(ctx, time.Since(began))
+			instead = found{}
+		}
+		old = instead
 	}
 	return false, throttle.Unavailable(doing, errContention)
+}
+
+// run runs the script. It returns whether it replaced the value, the value before, and the server's clock.
+func (s *shared) run(ctx context.Context, script *redisx.Script, key string, args ...any) (replaced bool, before found, err error) {
+	sent := time.Now()
+	answer, err := script.Run(ctx, s.client, key, args...)
+	if err != nil {
+		return false, before, err
+	}
+	text, _ := answer.(string)
+	if len(text) < 7 {
+		return false, before, errReply
+	}
+	var now [8]byte
+	copy(now[2:], text[1:7])
+	before.now = int64(binary.BigEndian.Uint64(now[:]))
+	if len(text) > 7 {
+		before.value = []byte(text[7:])
+	}
+	s.clocks.Heard(key, before.now, sent)
+	return text[0] == '1', before, nil
 }
 
 // pause waits a random part of the time that the tries before took. So pauses grow with each try and with Redis's
@@ -89,37 +131,4 @@ func pause(ctx context.Context, took time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// read returns the value of the key, nil if there is none, and the server's clock.
-func (s *shared) read(ctx context.Context, key string) (value []byte, now int64, err error) {
-	answer, err := readScript.Run(ctx, s.client, key)
-	if err != nil {
-		return nil, 0, err
-	}
-	reply, _ := answer.([]any)
-	if len(reply) != 3 {
-		return nil, 0, errReply
-	}
-	if text, ok := reply[0].(string); ok {
-		value = []byte(text)
-	}
-	seconds, err1 := number(reply[1])
-	micros, err2 := number(reply[2])
-	return value, seconds*1000 + micros/1000, errors.Join(err1, err2)
-}
-
-func number(word any) (int64, error) {
-	text, _ := word.(string)
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, errReply
-	}
-	return n, nil
-}
-
-// swap replaces old by next, and reports false if the value is no longer old.
-func (s *shared) swap(ctx context.Context, key string, old, next []byte, expires int64) (bool, error) {
-	swapped, err := swapScript.Run(ctx, s.client, key, old, next, expires)
-	return swapped == int64(1), err
 }

@@ -114,3 +114,59 @@ func TestRedis_ChangesForever_Unavailable(t *testing.T) {
 		t.Errorf("after %d steps: %v", steps, err)
 	}
 }
+
+// A value of a new key is written by one command, a change takes two, and a step that makes nothing one.
+func TestRedis_ClockKnown_NewValueWrittenAtOnce(t *testing.T) {
+	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+	t.Cleanup(func() { _ = client.Close() })
+	s := keyed.Redis(client, prefix)
+	set(t, s, "first", "a", 60_000)
+	for _, tt := range []struct {
+		next string
+		life int64
+		want int
+	}{{"a", 60_000, 1}, {"b", 60_000, 2}, {"b", 60_000, 1}, {"", 0, 2}, {"", 0, 1}, {"c", 60_000, 1}} {
+		before := proxy.Sent("evalsha")
+		set(t, s, "k", tt.next, tt.life)
+		if n := proxy.Sent("evalsha") - before; n != tt.want {
+			t.Errorf("setting %q took %d commands, want %d", tt.next, n, tt.want)
+		}
+	}
+}
+
+// A step is taken by the server's clock, also where that was set since it was last heard.
+func TestRedis_ClockSet_StepTakenByIt(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := server.WithClock()
+	s := keyed.Redis(server.Client(), prefix)
+	set(t, s, "first", "a", 60_000)
+	for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour} {
+		clock(ahead)
+		from := time.Now().Add(ahead)
+		moment := set(t, s, string(rune('a'+i)), "x", 60_000) - 60_000
+		if to := time.Now().Add(ahead); moment < from.UnixMilli() || moment > to.UnixMilli() {
+			t.Errorf("%s ahead, the step was taken %d ms from the clock", ahead, moment-from.UnixMilli())
+		}
+	}
+}
+
+// What a server that hung is asked to write, it does not write once the caller has gone.
+func TestRedis_CallerGone_NothingWritten(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	set(t, s, "first", "a", 60_000)
+	server.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.Update(ctx, "k", func(_ []byte, now int64) ([]byte, int64) { return []byte("late"), now + 60_000 }); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("at a server that hangs: %v", err)
+	}
+	// The clock of the answer before may have been off by as long as that answer took.
+	over := time.Now().Add(time.Second)
+	servertest.Eventually(t, "the call's time to be over", func() bool { return time.Now().After(over) })
+	server.Resume()
+	if got := server.Client().Get(t.Context(), prefix+":{k}").Val(); got != "" {
+		t.Errorf("the value is %q", got)
+	}
+}

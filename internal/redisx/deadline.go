@@ -35,6 +35,9 @@ func Call(ctx context.Context) context.Context {
 	return context.WithValue(ctx, beganKey{}, time.Now())
 }
 
+// called returns when the call of the context began.
+func called(ctx context.Context) time.Time { return ctx.Value(beganKey{}).(time.Time) }
+
 // DialHook implements redis.Hook.
 func (d *deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -69,7 +72,7 @@ func inCommand(ctx context.Context) bool { return ctx.Value(deadlineKey{}) != ni
 
 func (d *deadline) within(ctx context.Context, do func(context.Context) error) error {
 	ctx = Call(ctx)
-	end := ctx.Value(beganKey{}).(time.Time).Add(d.timeout)
+	end := called(ctx).Add(d.timeout)
 	ctx, cancel := context.WithDeadlineCause(context.WithValue(ctx, deadlineKey{}, true), end, ErrSilent)
 	defer cancel()
 	err := do(ctx)

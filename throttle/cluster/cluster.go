@@ -19,19 +19,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
 )
 
 // home is a throttle.Home over Redis.
 type home struct {
-	client  redis.UniversalClient
-	prefix  string // of all keys: the caller's and the form of the states
-	timeout time.Duration
-	ahead   sync.Map // the address of a master to how many microseconds its clock is ahead of the time since began, at most
+	client redis.UniversalClient
+	prefix string // of all keys: the caller's and the form of the states
+	clocks *redisx.Clocks
 }
 
 // New returns a limiter whose records are under a prefix, such as "myapp", in keys such as
@@ -41,7 +39,7 @@ type home struct {
 // The client must not read from replicas: leave options such as ReadOnly and RouteByLatency
 // off. The algorithm must be one of package throttle.
 func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*throttle.Limiter, error) {
-	timeout, err := timeoutOf(client)
+	err := check(client)
 	if err == nil && (prefix == "" || strings.ContainsAny(prefix, "{}")) {
 		err = errors.New("the prefix of its keys must not be empty or contain braces")
 	}
@@ -51,19 +49,19 @@ func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*th
 	if err != nil {
 		return nil, fmt.Errorf("a limiter in Redis: %w", err)
 	}
-	return throttle.New(a, &home{client: client, prefix: prefix + ":" + a.Form() + ":{", timeout: timeout}), nil
+	return throttle.New(a, &home{client, prefix + ":" + a.Form() + ":{", redisx.NewClocks(client)}), nil
 }
 
-// timeoutOf returns how long a call of the client waits for a reply.
-func timeoutOf(client redis.UniversalClient) (time.Duration, error) {
+// check refuses a client whose answers may be of replicas.
+func check(client redis.UniversalClient) error {
 	switch client := client.(type) {
 	case *redis.Client:
-		return client.Options().ReadTimeout, nil
+		return nil
 	case *redis.ClusterClient:
 		if client.Options().ReadOnly {
-			return 0, errors.New("the client reads from replicas, which may lack the newest admissions")
+			return errors.New("the client reads from replicas, which may lack the newest admissions")
 		}
-		return client.Options().ReadTimeout, nil
+		return nil
 	}
-	return 0, fmt.Errorf("the client is a %T, not a *redis.Client or *redis.ClusterClient", client)
+	return fmt.Errorf("the client is a %T, not a *redis.Client or *redis.ClusterClient", client)
 }

@@ -189,10 +189,11 @@ func TestTake_AnotherType_SaysSo(t *testing.T) {
 
 // Where another server's clock was taken for this one's, a Take is not too late.
 func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
-	client, _ := alone(t)
+	client, server := alone(t)
+	set := server.WithClock()
 	l := limiter(t, client, throttle.DefaultPolicy())
 	take(t, l, "another")
-	cluster.SetServersBack(l, mailbox, time.Hour.Milliseconds())
+	set(time.Hour)
 	if v := take(t, l, mailbox); !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
 	}

@@ -51,6 +51,11 @@ const (
 	overhead = 256                                   // bytes of a remembered key besides itself and its state
 )
 
+// began is where this process counts time from, which no clock setting changes.
+var began = time.Now()
+
+func sinceBegan() int64 { return time.Since(began).Microseconds() }
+
 // NewMemory returns a memory of so many bytes.
 func NewMemory(bytes int64) *Memory {
 	m := &Memory{seed: maphash.MakeSeed(), since: sinceBegan}

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -107,8 +105,11 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	key = h.prefix + key + "}"
 	ctx = redisx.Call(ctx)
 	for range 2 {
-		sent := sinceBegan()
-		answer, err := script.Run(ctx, h.client, key, string(op.Step), encode(op.All), h.notAfter(ctx, h.clockOf(key).Load(), op.Step), params)
+		sent, notAfter := time.Now(), ""
+		if op.Step != throttle.StepRelease { // which is right however late it is made
+			notAfter = h.clocks.NotAfter(ctx, key)
+		}
+		answer, err := script.Run(ctx, h.client, key, string(op.Step), encode(op.All), notAfter, params)
 		if err != nil {
 			if redisx.Undone(err) {
 				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
@@ -119,7 +120,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 		if err != nil {
 			return throttle.Reply{}, err
 		}
-		h.clockOf(key).Store(r.Now*1000 + 999 - sent) // the master may be known only now
+		h.clocks.Heard(key, r.Now, sent)
 		if did != tooLate {
 			return r, nil
 		}
@@ -128,37 +129,6 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 		}
 	}
 	return throttle.Reply{}, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errLate)
-}
-
-// began is where this process counts time from, which no clock setting changes.
-var began = time.Now()
-
-func sinceBegan() int64 { return time.Since(began).Microseconds() }
-
-// clockOf returns how far the clock of a key's master is ahead, 0 if that is not known.
-func (h *home) clockOf(key string) *atomic.Int64 {
-	address := "" // of the only master, or while a Cluster's are not known
-	if master := redisx.MasterOf(h.client, key); master != nil {
-		address = master.Options().Addr
-	}
-	found, known := h.ahead.Load(address)
-	if !known {
-		found, _ = h.ahead.LoadOrStore(address, new(atomic.Int64))
-	}
-	return found.(*atomic.Int64)
-}
-
-// notAfter returns the server's time after which no caller waits for the answer, empty if that
-// is not known. A release is right however late it is made.
-func (h *home) notAfter(ctx context.Context, ahead int64, step throttle.Step) string {
-	wait := h.timeout
-	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
-		wait = time.Until(end)
-	}
-	if ahead == 0 || wait <= 0 || step == throttle.StepRelease {
-		return ""
-	}
-	return strconv.FormatInt((sinceBegan()+ahead)/1000+wait.Milliseconds(), 10)
 }
 
 // encode writes admissions as the scripts read them.
