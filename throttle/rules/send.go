@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // Send is what rules can know of an email that is to be sent. The mailbox is required. A rule
@@ -45,7 +47,8 @@ func ParseSend(text string) (s Send, err error) {
 	mailbox, rest, ok := strings.Cut(text, "\n")
 	parts := append(strings.Split(rest, "\t"), "", "", "")
 	s = Send{Mailbox: mailbox, Caller: parts[0], Template: parts[2], Purpose: parts[3]}
-	if err := s.Client.UnmarshalText([]byte(parts[1])); err != nil || s.Client.Zone() != "" || !ok {
+	err = s.Client.UnmarshalText([]byte(parts[1]))
+	if !ok || err != nil || s.Client.Zone() != "" || s.Purpose != "" && throttle.CheckName(s.Purpose) != nil {
 		return Send{}, errText
 	}
 	return s, nil
