@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"net"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/internal/report"
@@ -14,11 +13,7 @@ func Fiber(o Options[*fiber.Ctx]) (fiber.Handler, error) {
 		return nil, err
 	}
 	return func(c *fiber.Ctx) error {
-		peer := peerKey(c.Context().RemoteAddr().String())
-		if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
-			peer = KeyOfPeer(tcp.AddrPort().Addr())
-		}
-		p, err := o.begin(c.UserContext(), c, peer)
+		p, err := o.begin(c.UserContext(), c, c.Context().RemoteAddr().String())
 		if err != nil {
 			return o.Failed(c, err)
 		}

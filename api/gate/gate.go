@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -69,7 +70,10 @@ func (o *Options[C]) complete() error {
 
 // begin counts a request, from a peer unless Key names it, and holds it back for as long as a queue says.
 func (o *Options[C]) begin(ctx context.Context, c C, peer string) (*pass, error) {
-	p := &pass{ctx: ctx, limiter: o.Limiter, key: peer, release: o.Release}
+	p := &pass{ctx: ctx, limiter: o.Limiter, key: "peer " + peer, release: o.Release}
+	if from, err := netip.ParseAddrPort(peer); err == nil {
+		p.key = KeyOfPeer(from.Addr())
+	}
 	if o.Key != nil {
 		if name := o.Key(c); name != "" {
 			p.key = KeyOf(name)

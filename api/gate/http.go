@@ -2,7 +2,6 @@ package gate
 
 import (
 	"net/http"
-	"net/netip"
 
 	"github.com/mailgate/mailgate/internal/report"
 )
@@ -16,11 +15,8 @@ func HTTP(o Options[*Exchange]) (func(http.Handler) http.Handler, error) {
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			x, peer := &Exchange{w, r, next}, peerKey(r.RemoteAddr)
-			if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-				peer = KeyOfPeer(from.Addr())
-			}
-			p, err := o.begin(r.Context(), x, peer)
+			x := &Exchange{w, r, next}
+			p, err := o.begin(r.Context(), x, r.RemoteAddr)
 			switch {
 			case err != nil:
 				err = o.Failed(x, err)

@@ -19,9 +19,7 @@ func KeyOf(name string) string {
 }
 
 // KeyOfPeer returns the limiter's key for a connection's address.
-func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
-
-func peerKey(address string) string { return "peer " + address }
+func KeyOfPeer(address netip.Addr) string { return "peer " + network.Visitor(address) }
 
 // partitions is the secret of the partition keys in the RateLimit headers, the same for all gates of a
 // process: one caller has one key.

@@ -42,7 +42,8 @@ type segment struct {
 	text  []byte
 }
 
-// Add adds an entry of this node, of these members of an object, with a comma before each.
+// Add adds an entry of this node, of these members of an object, with a comma before each. To make room it drops whole
+// segments, so a few entries less than the bounds allow may remain.
 func (l *Log) Add(at int64, members []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +51,17 @@ func (l *Log) Add(at int64, members []byte) {
 	l.line.String("position", strconv.FormatUint(1_000_000_000_000+l.next, 10)[1:])
 	l.line.Time("at", at)
 	l.line = append(append(l.line, members...), "}\n"...)
-	l.store(l.line)
+	n := len(l.segments)
+	if n == 0 || len(l.segments[n-1].text)+len(l.line) > segmentBytes {
+		l.segments = append(l.segments, segment{l.next, make([]byte, 0, segmentBytes)})
+		n++
+	}
+	last := &l.segments[n-1]
+	last.text = append(last.text, l.line...)
+	l.next++
+	if l.next-l.segments[0].first > MaxEntries || n*segmentBytes > MaxBytes {
+		l.segments = slices.Delete(l.segments, 0, 1)
+	}
 }
 
 // Joined returns an entry of a node, without its position there, as one among those of all nodes, and its position among
@@ -75,21 +86,6 @@ func Position(entry []byte) string { return string(Text(entry, "position")) }
 func WithoutPosition(entry []byte) []byte {
 	_, rest, _ := bytes.Cut(entry, []byte{','})
 	return append([]byte{'{'}, rest...)
-}
-
-// store adds an entry. It drops whole segments, so a few entries less than the bounds allow may remain.
-func (l *Log) store(line []byte) {
-	n := len(l.segments)
-	if n == 0 || len(l.segments[n-1].text)+len(line) > segmentBytes {
-		l.segments = append(l.segments, segment{l.next, make([]byte, 0, segmentBytes)})
-		n++
-	}
-	last := &l.segments[n-1]
-	last.text = append(last.text, line...)
-	l.next++
-	if l.next-l.segments[0].first > MaxEntries || n*segmentBytes > MaxBytes {
-		l.segments = slices.Delete(l.segments, 0, 1)
-	}
 }
 
 // Next returns the number of the next entry. Numbers count from 0.
