@@ -3,7 +3,6 @@ package hooks
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -16,11 +15,10 @@ import (
 
 // provider is an email provider whose calls have all that their reading needs.
 type provider struct {
-	name    string
-	forged  int // in place of 401, if the provider repeats a call after that
-	later   int // in place of 503, if the provider gives up after that
-	genuine func(*Call) error
-	read    func(*Call) []bounce.Event
+	name     string
+	statuses map[int]int // in place of 401, if the provider repeats a call after that, and of 503, if it gives up after that
+	genuine  func(*Call) error
+	read     func(*Call) []bounce.Event
 }
 
 func (p *provider) Name() string          { return p.name }
@@ -28,15 +26,7 @@ func (p *provider) Genuine(c *Call) error { return p.genuine(c) }
 
 func (p *provider) Events(_ context.Context, c *Call) ([]bounce.Event, error) { return p.read(c), nil }
 
-func (p *provider) Status(status int) int {
-	switch status {
-	case http.StatusUnauthorized:
-		return cmp.Or(p.forged, status)
-	case http.StatusServiceUnavailable:
-		return cmp.Or(p.later, status)
-	}
-	return status
-}
+func (p *provider) Status(status int) int { return cmp.Or(p.statuses[status], status) }
 
 // maxAge is how old a signature may be. Amazon SNS repeats a call for an hour, Mailgun for 8 and SendGrid for 24, with
 // the first signature for all that they say.
