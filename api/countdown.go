@@ -1,8 +1,10 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
-	"strings"
+	"io/fs"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/valyala/fasthttp"
 )
 
 // countdownLife is how many milliseconds a token is valid, or until its wait is over.
@@ -62,22 +65,30 @@ func (s *Server) readSend(r *request, text string) (send rules.Send, err error) 
 // after an upgrade a page may use the old script for that long.
 const scriptLife = "public, max-age=3600"
 
-// component makes the handler of a part of the countdown element, for pages of any origin.
-func component(contentType string, compress func() (web.Component, error)) fiber.Handler {
-	made := sync.OnceValues(compress)
+// component makes the handler of a file of the countdown element, for pages of any origin.
+func component(contentType, name string) fiber.Handler {
+	type forms struct {
+		plain, small []byte
+		etag         string
+	}
+	made := sync.OnceValues(func() (forms, error) {
+		text, err := fs.ReadFile(web.FS(), name)
+		sum := sha256.Sum256(text)
+		return forms{text, fasthttp.AppendGzipBytesLevel(nil, text, fasthttp.CompressBestCompression), base64.RawURLEncoding.EncodeToString(sum[:12])}, err
+	})
 	return func(c *fiber.Ctx) error {
 		file, err := made()
 		if err != nil {
 			return err
 		}
-		body, etag := file.Plain, file.ETag
+		body, etag := file.plain, file.etag
 		set(c, "Vary", "Accept-Encoding")
 		set(c, "Cache-Control", scriptLife)
 		if c.AcceptsEncodings("identity", "gzip") == "gzip" {
-			body, etag = file.Gzip, strings.TrimSuffix(etag, `"`)+`-gzip"`
+			body, etag = file.small, etag+"-gzip"
 			set(c, "Content-Encoding", "gzip")
 		}
-		c.Set("ETag", etag)
+		c.Set("ETag", `"`+etag+`"`)
 		if c.Fresh() {
 			c.Response().Header.Del("Content-Encoding")
 			c.Status(fiber.StatusNotModified)

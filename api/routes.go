@@ -2,7 +2,6 @@ package api
 
 import (
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/notme"
 )
@@ -22,17 +21,17 @@ func (s *Server) routes(app *fiber.App) {
 	app.Post("/actions/:action/release", handler(s, s.releaseAction, backEnd, readAction)).Name("action-release")
 
 	for _, hook := range s.with.Hooks {
-		app.Post(hookPath(hook), s.takeHook(hook)).Name("hook-" + hook.Name())
+		app.Post(hookPath(hook), s.takeHook).Name("hook-" + hook.Name())
 	}
 
 	app.Get("/admin/mailboxes/:email", handler(s, s.inspectMailbox, inspections, operator, s.readMailbox)).Name("admin-mailbox")
-	app.Post("/admin/mailboxes/:email/reset", handler(s, s.resetMailbox, inspections, operator, s.readMailbox, optionalBody)).Name("admin-reset")
-	app.Post("/admin/actions/:action/reset", handler(s, s.resetAction, inspections, operator, readAction)).Name("admin-action-reset")
+	app.Post("/admin/mailboxes/:email/reset", handler(s, s.resetMailbox, inspections, operator, s.readMailbox, s.auditReady, optionalBody)).Name("admin-reset")
+	app.Post("/admin/actions/:action/reset", handler(s, s.resetAction, inspections, operator, readAction, s.auditReady)).Name("admin-action-reset")
 	app.Post("/admin/rules/:rule/peek", handler(s, s.peekRule, inspections, operator, readRule)).Name("admin-rule-peek")
-	app.Post("/admin/rules/:rule/reset", handler(s, s.resetRule, inspections, operator, readRule)).Name("admin-rule-reset")
+	app.Post("/admin/rules/:rule/reset", handler(s, s.resetRule, inspections, operator, readRule, s.auditReady)).Name("admin-rule-reset")
 	app.Get("/admin/suppressions", handler(s, s.listSuppressions, operator)).Name("admin-suppressions")
-	app.Put("/admin/suppressions/:email", handler(s, s.suppress, operator, s.readMailbox, optionalBody)).Name("admin-suppress")
-	app.Delete("/admin/suppressions/:email", handler(s, s.unsuppress, operator, s.readMailbox)).Name("admin-unsuppress")
+	app.Put("/admin/suppressions/:email", handler(s, s.suppress, operator, s.readMailbox, s.auditReady, optionalBody)).Name("admin-suppress")
+	app.Delete("/admin/suppressions/:email", handler(s, s.unsuppress, operator, s.readMailbox, s.auditReady)).Name("admin-unsuppress")
 	app.Get("/admin/requests", handler(s, s.listRequests, ofAddress(inspections), operator)).Name("admin-requests")
 	app.Get("/admin/requests/refused", handler(s, s.countRefused, operator)).Name("admin-refused")
 	app.Get("/admin/requests/names", handler(s, s.countNames, operator)).Name("admin-names")
@@ -50,8 +49,8 @@ func (s *Server) routes(app *fiber.App) {
 	app.Get(notme.Path+":token", page(s.notMePage(s.showNotMe), countdowns, public)).Name("not-me")
 	app.Post(notme.Path+":token", page(s.notMePage(s.stopNotMe), countdowns, public)).Name("not-me-stop")
 	app.Post(notme.Path+":token"+notMeUndo, page(s.notMePage(s.undoNotMe), countdowns, public)).Name("not-me-undo")
-	app.Get("/countdown.js", page(component("text/javascript; charset=utf-8", web.Countdown), public)).Name("countdown-script")
-	app.Get("/countdown.d.ts", page(component("application/typescript", web.CountdownTypes), public)).Name("countdown-types")
+	app.Get("/countdown.js", page(component("text/javascript; charset=utf-8", "mailgate-countdown.js"), public)).Name("countdown-script")
+	app.Get("/countdown.d.ts", page(component("application/typescript", "mailgate-countdown.d.ts"), public)).Name("countdown-types")
 	if !s.with.Ops {
 		app.Get("/metrics", page(s.showMetrics, public)).Name("metrics")
 	}

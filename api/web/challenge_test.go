@@ -3,6 +3,7 @@ package web_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -35,7 +36,7 @@ func challengePage(t *testing.T, policy, language string) *tab {
 		}
 		if r.URL.Path != "/" {
 			w.Header().Set("Content-Type", "text/javascript")
-			fmt.Fprintf(w, "%s", must.Have(web.Countdown()).Plain)
+			fmt.Fprintf(w, "%s", must.Have(fs.ReadFile(web.FS(), "mailgate-countdown.js")))
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -3,6 +3,7 @@ package web_test
 import (
 	_ "embed"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,7 +60,7 @@ func newSite(t *testing.T, body string) (*site, *tab) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.page)
 	mux.HandleFunc("GET /countdown/{token}", p.countdown)
-	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(must.Have(web.Countdown()).Plain)))
+	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(must.Have(fs.ReadFile(web.FS(), "mailgate-countdown.js")))))
 	mux.HandleFunc("GET /recorder.js", serve("text/javascript", recorder))
 	mux.HandleFunc("GET /elsewhere", serve("text/html", `<!doctype html><title>Elsewhere</title><link rel="icon" href="data:,"><p>Elsewhere`))
 	server := httptest.NewServer(mux)

@@ -9,8 +9,9 @@ import (
 	"io/fs"
 )
 
-//go:embed *.html *.css *.js *.svg
+//go:embed *.html *.css *.js *.ts *.svg
 var files embed.FS
 
-// FS holds console.html and what the pages load.
+// FS holds console.html and what the pages load, and the countdown element of mailgate-countdown.js, whose interface is in
+// mailgate-countdown.d.ts.
 func FS() fs.FS { return files }
