@@ -85,17 +85,6 @@ func (e *Endpoint) Serve(l net.Listener) error {
 	return e.App.Server().Serve(e.listener)
 }
 
-// close closes the listener and leaves the connections open.
-func (e *Endpoint) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	if e.listener == nil {
-		return nil
-	}
-	return e.listener.Close()
-}
-
 // quiet is how long kept connections may still bring a request after the listener is closed. Its
 // answer tells the client that the connection ends; a request sent into a closing one would be lost.
 const quiet = 100 * time.Millisecond
@@ -103,8 +92,14 @@ const quiet = 100 * time.Millisecond
 // Drain accepts no connection any more, closes those that are idle, and waits for the requests in
 // progress until ctx ends.
 func (e *Endpoint) Drain(ctx context.Context) error {
-	if err := e.close(); err != nil {
-		return err
+	e.mu.Lock()
+	e.closed = true
+	l := e.listener
+	e.mu.Unlock()
+	if l != nil {
+		if err := l.Close(); err != nil {
+			return err
+		}
 	}
 	Pause(ctx, quiet)
 	return e.App.Server().ShutdownWithContext(ctx)

@@ -14,19 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The details of requests that a proxy in front may have read differently.
-const (
-	twoLengths        = "The request states its length in two ways."
-	unknownCoding     = "The only Transfer-Encoding is chunked."
-	hasTrailer        = "The request has header lines after its body."
-	otherHost         = "The URL in the request names another host than the Host header."
-	twoAuthorizations = "The request has more than one Authorization."
-	twoTypes          = "The request has more than one Content-Type."
-	bareLF            = "A line of the request ends in LF alone; each must end in CR LF."
-	foldedLine        = "A line of the header continues on the next one."
-	blankInName       = "The name of a header field has a blank."
-	userInURL         = "The URL in the request has a user."
-)
+const bareLF = "A line of the request ends in LF alone; each must end in CR LF."
 
 // Refuse answers a request that does not reach the routes, with 400, 408, 413, 431 or 501. The detail may
 // be empty.
@@ -50,6 +38,7 @@ func (e *Endpoint) check(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
+// misframed returns how a proxy in front may have read a request in another way.
 func misframed(fast *fasthttp.RequestCtx) string {
 	header := &fast.Request.Header
 	why := misframedHeader(header.RawHeaders())
@@ -59,13 +48,13 @@ func misframed(fast *fasthttp.RequestCtx) string {
 	case fast.Conn().(*conn).bareLF:
 		return bareLF
 	case len(header.PeekTrailerKeys()) > 0:
-		return hasTrailer
+		return "The request has header lines after its body."
 	case !bytes.EqualFold(fast.URI().Host(), header.Host()):
-		return otherHost
+		return "The URL in the request names another host than the Host header."
 	case hasUser(header.RequestURI()):
-		return userInURL
+		return "The URL in the request has a user."
 	case len(header.PeekAll("Authorization")) > 1:
-		return twoAuthorizations
+		return "The request has more than one Authorization."
 	}
 	return ""
 }
@@ -80,9 +69,9 @@ func misframedHeader(header []byte) string {
 		case !bytes.HasSuffix(line, []byte("\r\n")):
 			return bareLF
 		case line[0] == ' ', line[0] == '\t':
-			return foldedLine
+			return "A line of the header continues on the next one."
 		case bytes.IndexByte(name, ' ') >= 0:
-			return blankInName
+			return "The name of a header field has a blank."
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			lengths++
 		case bytes.EqualFold(name, []byte("Content-Type")):
@@ -90,15 +79,15 @@ func misframedHeader(header []byte) string {
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			lengths++
 			if !bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked")) {
-				return unknownCoding
+				return "The only Transfer-Encoding is chunked."
 			}
 		}
 	}
 	switch {
 	case lengths > 1:
-		return twoLengths
+		return "The request states its length in two ways."
 	case types > 1:
-		return twoTypes
+		return "The request has more than one Content-Type."
 	}
 	return ""
 }

@@ -38,16 +38,18 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// past is a deadline that ends Accept.
+// past is a deadline that ends Accept. A connection that the system has accepted comes at once, within settled.
 var past = time.Unix(1, 0)
+
+const settled = quiet / 2
 
 func (l *listener) accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if !l.ending.Load() || err == nil {
 		return c, err
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && pending(l.tcp) {
-		_ = l.tcp.SetDeadline(time.Now().Add(time.Second)) // with one in the past nothing is accepted
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = l.tcp.SetDeadline(time.Now().Add(settled)) // with one in the past nothing is accepted
 		c, err = l.Listener.Accept()
 		_ = l.tcp.SetDeadline(past)
 	}
