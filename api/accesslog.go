@@ -16,11 +16,15 @@ import (
 func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 	r := s.begin(c)
 	defer func() {
-		if value := recover(); value != nil {
+		value := recover()
+		if value != nil {
 			err = recovered.From(value)
 		}
 		if err != nil {
 			err = s.fail(c, err)
+		}
+		if value == nil {
+			r.keepAnswer()
 		}
 		if s.draining.Load() {
 			c.Context().SetConnectionClose()

@@ -117,21 +117,7 @@ func (s *Server) releaseAction(r *request, body *releaseBody) (any, error) {
 
 // resetAction clears what an action has counted for a subject.
 func (s *Server) resetAction(r *request, body *subjectResetBody) (any, error) {
-	cleared, err := s.clear(r, ledger.ActionReset, *body.Subject, body.Reason)
-	return &resetAnswer{r.Action, r.Subject, cleared}, err
-}
-
-// clear resets a key of the limiter of an action or a rule, and writes that to the audit log.
-func (s *Server) clear(r *request, what *ledger.What, key, reason string) (cleared int, err error) {
-	if err := s.auditReady(r); err != nil {
-		return 0, err
-	}
-	cleared, err = r.counted.Limiter.Reset(r.ctx, key)
-	r.Reason, r.Cleared = reason, []ledger.Cleared{{Name: "cleared", Count: cleared}}
-	s.audit(r, what, err)
-	if err != nil {
-		return 0, explain(err, notReset)
-	}
-	s.metrics.resets.Inc()
-	return cleared, nil
+	cleared, err := r.counted.Limiter.Reset(r.ctx, *body.Subject)
+	r.Reason, r.Cleared = body.Reason, []ledger.Cleared{{Name: "cleared", Count: cleared}}
+	return &resetAnswer{r.Action, r.Subject, cleared}, s.audit(r, ledger.ActionReset, err)
 }

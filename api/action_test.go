@@ -30,7 +30,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	const subject = `{"subject":"account 4711"}`
 	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
-	r.act("reply", "peek", subject).reads(t, `{"allowed":true,"action":"reply","subject":"6f7dd2e2a3",`+fmt.Sprintf(free, 2, 3))
+	r.act("reply", "peek", subject).reads(t, `{"allowed":true,"action":"reply","subject":"02ffcac22e",`+fmt.Sprintf(free, 2, 3))
 	got := r.act("reply", "take", subject)
 	got.is(t, 200, "")
 	first, _ := got.body["id"].(string)

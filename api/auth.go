@@ -25,8 +25,7 @@ func (s *Server) admit(to access) step {
 		if err := s.checkKey(r, to); err != nil {
 			return err
 		}
-		r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), r.Began.Add(s.with.SendDeadline))
-		return s.enter(r, to)
+		return s.enter(r, to, r.Began.Add(s.with.SendDeadline))
 	}
 }
 

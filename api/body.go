@@ -23,7 +23,7 @@ const jsonType = "application/json"
 func readObject(body []byte, into any, reading json.Options) error {
 	err := json.Unmarshal(body, into, reading)
 	if text := bytes.TrimLeft(body, " \t\r\n"); err == nil && text[0] != '{' { // null
-		err = errObject
+		err = notObject
 	}
 	if err != nil {
 		return &problem{kind: badRequest, detail: complaint(err, len(body) == 0, fieldNames(into))}
@@ -64,37 +64,42 @@ func strict(identity address.Identity) json.Options {
 		}),
 		json.UnmarshalFromFunc(func(from *jsontext.Decoder, _ **bool) error {
 			if kind := from.PeekKind(); kind != 't' && kind != 'f' {
-				return errBool
+				return notBool
 			}
 			return json.SkipFunc
 		}),
 		json.UnmarshalFromFunc(func(from *jsontext.Decoder, to *map[string]string) error {
 			if from.PeekKind() != '{' {
-				return errObject
+				return notObject
 			}
 			return json.SkipFunc
 		}),
 	)))
 }
 
-var (
-	errNull   = errors.New("expected a string; leave the field out instead of null")
-	errString = errors.New("expected a string")
-	errObject = errors.New("expected an object")
-	errBool   = errors.New("expected true or false")
-	errNUL    = errors.New("a string must not contain NUL")
+// mistake is an error of a value, which it does not repeat.
+type mistake string
+
+func (m mistake) Error() string { return string(m) }
+
+const (
+	isNull    mistake = "expected a string; leave the field out instead of null"
+	notString mistake = "expected a string"
+	notObject mistake = "expected an object"
+	notBool   mistake = "expected true or false"
+	hasNUL    mistake = "a string must not contain NUL"
 )
 
 func readString(from *jsontext.Decoder, to *string) error {
 	switch from.PeekKind() {
 	case '"':
 	case 'n':
-		return errNull
+		return isNull
 	case 0: // not JSON
 		_, err := from.ReadToken()
 		return err
 	default:
-		return errString
+		return notString
 	}
 	token, err := from.ReadToken()
 	if err != nil {
@@ -102,7 +107,7 @@ func readString(from *jsontext.Decoder, to *string) error {
 	}
 	*to = token.String()
 	if strings.ContainsRune(*to, 0) {
-		return errNUL
+		return hasNUL
 	}
 	return nil
 }
@@ -111,19 +116,29 @@ func readString(from *jsontext.Decoder, to *string) error {
 func complaint(err error, empty bool, fields []string) string {
 	var offset int64
 	var at jsontext.Pointer
-	invalid := "Invalid JSON: "
+	invalid, what := "Invalid JSON: ", string(notObject)
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		offset, at = e.ByteOffset, e.JSONPointer
+		offset, at, what = e.ByteOffset, e.JSONPointer, "the body is not one JSON object in UTF-8"
 	} else if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		offset, at = e.ByteOffset, e.JSONPointer
 		invalid = "Invalid body: "
 	}
+	if known, ok := errors.AsType[mistake](err); ok {
+		what = known.Error()
+	}
+	switch {
+	case empty:
+		what = "the body is empty"
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		what = "duplicate field"
+	case errors.Is(err, json.ErrUnknownName):
+		what = "unknown field"
+	}
 	position := fmt.Sprintf(" (byte %d).", offset)
-	path := pathOf(at)
-	if path != "" {
+	if path := pathOf(at); path != "" {
 		position = fmt.Sprintf(" (field %s, byte %d).", path, offset)
 	}
-	text := invalid + what(err, empty) + position
+	text := invalid + what + position
 	if errors.Is(err, json.ErrUnknownName) {
 		if meant := similar.To(at.LastToken(), fields); meant != "" {
 			text += " Did you mean " + meant + "?"
@@ -144,26 +159,6 @@ func pathOf(at jsontext.Pointer) string {
 		path = append(path, name)
 	}
 	return strings.Join(path, ".")
-}
-
-func what(err error, empty bool) string {
-	switch {
-	case empty:
-		return "the body is empty"
-	case errors.Is(err, jsontext.ErrDuplicateName):
-		return "duplicate field"
-	case errors.Is(err, json.ErrUnknownName):
-		return "unknown field"
-	}
-	for _, known := range []error{errNull, errString, errObject, errBool, errNUL} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	if _, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return "the body is not one JSON object in UTF-8"
-	}
-	return errObject.Error()
 }
 
 // fieldNames returns the names that a body may have.

@@ -13,8 +13,7 @@ import (
 // takeReport applies the events of a genuine call. What it cannot read is counted and is no error, as a provider
 // switches a hook off that keeps failing.
 func (s *Server) takeReport(r *request, hook hooks.Reporter) error {
-	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), r.Began.Add(s.with.SendDeadline))
-	if err := s.enter(r, systems); err != nil {
+	if err := s.enter(r, systems, r.Began.Add(s.with.SendDeadline)); err != nil {
 		return err
 	}
 	if err := checkEncoding(r.c); err != nil {
@@ -73,7 +72,7 @@ func (s *Server) applyBounce(ctx context.Context, r *request, e bounce.Event) er
 			s.noteEarlier(r)
 		}
 		r.Mailbox, r.Reason, r.Source = to, string(bounce.Reasons[e.Kind]), r.Key
-		s.audit(r, ledger.Suppression, nil)
+		return s.audit(r, ledger.Suppression, nil)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (s *Server) challenged(r *request, traits rules.Send, rep *report.Report) *
 	r.What = ledger.Challenged
 	failed := errors.Is(r.unsolved, challenge.ErrVerifier)
 	offer := s.challenges.Offer(challenge.For{Mailbox: traits.Mailbox, Client: traits.Client}, s.with.Now(), !failed)
-	p := &problem{kind: challengeRequired, report: rep, offer: &offer, cause: r.unsolved}
+	p := &problem{kind: challengeRequired, report: rep, cause: r.unsolved, members: members{Challenge: &offer}}
 	switch {
 	case failed:
 		p.detail = "The challenge cannot be verified now. Solve the proof of work and send again with it."

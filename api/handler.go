@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/idempotency"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
 )
@@ -76,7 +77,7 @@ func (s *Server) readBody(r *request, into any) error {
 	if body, ok := into.(checked); ok {
 		wrong = body.check(s, r, wrong)
 	}
-	return invalidFields(wrong)
+	return invalidFields(wrong...)
 }
 
 // optionalBody takes no body for an empty object.
@@ -94,16 +95,16 @@ type reported struct {
 	report *report.Report
 }
 
-// alreadyWritten is the answer that has been written already.
-type alreadyWritten struct{}
-
 // noContent is the answer to what has nothing to say.
 type noContent struct{}
 
-// respond answers with a struct as JSON.
+// respond answers with a struct as JSON. Nil is an answer that has been written already.
 func respond(c *fiber.Ctx, answer any) error {
 	switch answer := answer.(type) {
-	case alreadyWritten:
+	case nil:
+		return nil
+	case *idempotency.Answer:
+		replay(c, answer)
 		return nil
 	case noContent:
 		c.Status(fiber.StatusNoContent)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,36 +50,31 @@ const checkPatience = time.Second
 
 func hookPath(hook hooks.Hook) string { return "/hooks/" + hook.Name() }
 
-// takeHook handles the calls of a hook.
-func (s *Server) takeHook(hook hooks.Hook) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		r := requestOf(c)
-		var err error
-		switch {
-		case errors.Is(r.origin, hooks.ErrLater):
-			err = repeat(r.origin)
-		case r.keyOpens != systems:
-			err = &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
-		default:
-			r.Key, r.Door = hook.Name(), hook.Name()
-		}
-		switch hook := hook.(type) {
-		case hooks.Sender:
-			if err != nil {
-				return err
-			}
-			result := s.call(r, hook)
-			code, contentType, body := hook.Answer(result.Status, string(result.Body))
-			c.Status(code)
-			return respondRaw(c, contentType, body)
-		case hooks.Reporter:
-			if err == nil {
-				err = s.takeReport(r, hook)
-			}
-			return answerReport(r, hook, err)
-		}
-		return nil
+// takeHook handles the calls of hooks.
+func (s *Server) takeHook(c *fiber.Ctx) (err error) {
+	r := requestOf(c)
+	switch {
+	case errors.Is(r.origin, hooks.ErrLater):
+		err = repeat(r.origin)
+	case r.keyOpens != systems:
+		err = &problem{kind: unauthorized, detail: "The call has not the secret of this hook, or no signature by it from the last five minutes."}
+	default:
+		r.Key, r.Door = r.hook.Name(), r.hook.Name()
 	}
+	if hook, reports := r.hook.(hooks.Reporter); reports {
+		if err == nil {
+			err = s.takeReport(r, hook)
+		}
+		return answerReport(r, hook, err)
+	}
+	if err != nil {
+		return err
+	}
+	hook := r.hook.(hooks.Sender)
+	result := s.call(r, hook)
+	code, contentType, body := hook.Answer(result.Status, string(result.Body))
+	c.Status(code)
+	return respondRaw(c, contentType, body)
 }
 
 // call sends the emails of a call: it charges all or none, and then sends them in order up to the first that
@@ -119,7 +113,15 @@ func (s *Server) call(r *request, hook hooks.Sender) idempotency.Answer {
 		if attempts[i] == nil {
 			continue
 		}
-		if came := s.sendEmail(r, attempts[i], email); came.Status != accepted.Status {
+		s.isAbout(r, &email)
+		came := accepted
+		if result, err := attempts[i].Send(email); err != nil {
+			came = s.answerVisitor(r, s.notSent(r, email.Traits, err))
+		} else {
+			s.noteSent(r, &result)
+		}
+		attempts[i].Finish(came) // for the next try of the call
+		if came.Status != accepted.Status {
 			return came
 		}
 	}
@@ -150,8 +152,7 @@ func (s *Server) readCall(r *request, hook hooks.Sender) (emails []delivery.Send
 	if by.IsZero() {
 		end = r.Began.Add(s.with.SendDeadline)
 	}
-	r.ctx, r.cancel = context.WithDeadline(s.traced(r, systems), end)
-	return emails, s.enter(r, systems)
+	return emails, s.enter(r, systems, end)
 }
 
 // beginEmail begins an email of a call, which may be repeated. While an earlier try is in progress it waits for
@@ -167,7 +168,7 @@ func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.At
 		if waited && err != nil && r.ctx.Err() != nil {
 			return nil, nil, &delivery.Error{Kind: delivery.Unknown, Err: errEarlierTry}
 		}
-		if !isKind(err, delivery.InFlight) {
+		if ledger.Of(err) != ledger.InFlight {
 			return attempt, first, err
 		}
 		front.Pause(r.ctx, inFlightPause)
@@ -177,19 +178,6 @@ func (s *Server) beginEmail(r *request, number int, repeated bool) (*delivery.At
 const inFlightPause = 50 * time.Millisecond
 
 var errEarlierTry = errors.New("an earlier try was still in progress")
-
-// sendEmail sends one email, and keeps what came of it for the next try of the call.
-func (s *Server) sendEmail(r *request, attempt *delivery.Attempt, email delivery.Send) idempotency.Answer {
-	s.isAbout(r, &email)
-	came := accepted
-	if result, err := attempt.Send(email); err != nil {
-		came = s.answerVisitor(r, s.notSent(r, email.Traits, err))
-	} else {
-		s.noteSent(r, &result)
-	}
-	attempt.Finish(came)
-	return came
-}
 
 // answerVisitor notes an error for the log, and says it to a visitor. One whose email may have left is not told of an
 // error, since the system would then forget the code in it.

@@ -53,12 +53,8 @@ func (s *Server) readMailbox(r *request) error {
 	if err != nil {
 		return &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
 	}
-	read := parseEmail(text, s.with.Identity)
-	if read.refused != "" {
-		return invalidFields([]fieldProblem{addressProblem("email", read.refused)})
-	}
-	r.Mailbox = read.Address
-	return nil
+	r.Mailbox, err = parseAddress(text, s.with.Identity)
+	return err
 }
 
 // peekMailbox is lookUpMailbox for the address in the body, which is in no log of a proxy, as a path is.
@@ -120,23 +116,12 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 // resetMailbox clears what every rule that counts by mailbox has counted for it, and the guesses at
 // its codes. The codes stay valid.
 func (s *Server) resetMailbox(r *request, body *mailboxResetBody) (any, error) {
-	if err := s.auditReady(r); err != nil {
-		return nil, err
-	}
 	mailbox, guesses := r.Mailbox, 0
 	cleared, err := r.live.Rules.Reset(r.ctx, mailbox.Key())
 	if err == nil {
 		guesses, err = s.with.Guesses.Reset(r.ctx, mailbox.Key())
 	}
 	r.Reason, r.Cleared = body.Reason, []ledger.Cleared{{Name: "cleared", Count: cleared}, {Name: "guesses_cleared", Count: guesses}}
-	s.audit(r, ledger.MailboxReset, err)
-	if err != nil {
-		return nil, explain(err, notReset)
-	}
-	s.metrics.resets.Inc()
-	return mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash(), r.live.Rules.Matches(sendTo(mailbox))}, nil
+	answer := mailboxResetAnswer{mailbox.String(), cleared, guesses, mailbox.Hash(), r.live.Rules.Matches(sendTo(mailbox))}
+	return answer, s.audit(r, ledger.MailboxReset, err)
 }
-
-// notReset is the detail of a reset when the storage failed. A reset has several steps, so a part of
-// it may be done.
-const notReset = "The reset may be incomplete. Repeat it when the storage is available again; a second reset does no harm."

@@ -23,7 +23,6 @@ import (
 type metrics struct {
 	requests   *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
-	resets     prometheus.Counter
 	notMe      *prometheus.CounterVec
 	bounces    *prometheus.CounterVec
 	challenges *prometheus.CounterVec
@@ -37,13 +36,13 @@ func newMetrics(o Options, connections func() int) *metrics {
 		durations: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
 			Buckets: append([]float64{.0001, .0005}, relay.Buckets...)}, []string{"route"}),
-		resets: with.NewCounter(prometheus.CounterOpts{
-			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
+		notMe: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_not_me_total", Help: "Recipients who said that they did not ask for an email, by the key that sent it."}, []string{"key"}),
+		bounces: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"}),
+		challenges: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_challenges_total", Help: "Solutions of challenges that sends had, by kind and result."}, []string{"kind", "result"}),
 	}
-	m.notMe = with.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_not_me_total", Help: "Recipients who said that they did not ask for an email, by the key that sent it."}, []string{"key"})
-	m.challenges = with.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_challenges_total", Help: "Solutions of challenges that sends had, by kind and result."}, []string{"kind", "result"})
 	for _, kind := range challenge.Kinds {
 		for _, result := range []string{"solved", "unsolved", "failed"} {
 			m.challenges.WithLabelValues(kind, result)
@@ -52,8 +51,6 @@ func newMetrics(o Options, connections func() int) *metrics {
 	for _, name := range o.Access.APIKeys.Names() {
 		m.notMe.WithLabelValues(name)
 	}
-	m.bounces = with.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_bounces_total", Help: "Events that email providers reported, by what happened to the email and what came of it."}, []string{"provider", "kind", "outcome"})
 	for _, r := range suppression.Reasons {
 		with.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mailgate_suppressions", Help: "Entries of the suppression list, by reason.", ConstLabels: prometheus.Labels{"reason": string(r)}},
@@ -63,7 +60,7 @@ func newMetrics(o Options, connections func() int) *metrics {
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Docs.Version}}).Set(1)
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Open connections."}, func() float64 { return float64(connections()) })
-	o.Metrics.MustRegister(relayGauges(o.Health.RelayStats))
+	o.Metrics.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) { relayGauges(o.Health.RelayStats(), to) }))
 	for _, hook := range o.Hooks {
 		if _, reports := hook.(hooks.Reporter); reports {
 			for _, kind := range bounce.Kinds {
@@ -104,27 +101,20 @@ func (s *Server) showMetrics(c *fiber.Ctx) error {
 	return respondRaw(c, string(expfmt.NewFormat(expfmt.TypeTextPlain)), last.text)
 }
 
-// relayGauges are the current figures of the relays, read when metrics are gathered. Accounts at
-// one host and port are one relay, since a label must not repeat. Its circuit is open if one of
-// theirs is.
-type relayGauges func() []relay.Stats
-
 var (
 	relayConnections = prometheus.NewDesc("mailgate_relay_connections", "Open connections to the relay, by state.", []string{"relay", "state"}, nil)
 	relayWaiting     = prometheus.NewDesc("mailgate_relay_waiting", "Sends waiting for a connection to the relay.", []string{"relay"}, nil)
 	relayCircuit     = prometheus.NewDesc("mailgate_relay_circuit_open", "1 while the relay's circuit breaker is open.", []string{"relay"}, nil)
 )
 
-// Describe implements prometheus.Collector.
-func (g relayGauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
-
-// Collect implements prometheus.Collector.
-func (g relayGauges) Collect(to chan<- prometheus.Metric) {
+// relayGauges collects the current figures of the relays. Accounts at one host and port are one relay, since a label must
+// not repeat. Its circuit is open if one of theirs is.
+func relayGauges(stats []relay.Stats, to chan<- prometheus.Metric) {
 	gauge := func(of *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, float64(value), labels...)
 	}
 	all := map[string]relay.Stats{}
-	for _, row := range g() {
+	for _, row := range stats {
 		one := all[row.Relay]
 		one.Open, one.Idle, one.Waiting = one.Open+row.Open, one.Idle+row.Idle, one.Waiting+row.Waiting
 		one.CircuitOpen = one.CircuitOpen || row.CircuitOpen

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 
@@ -10,42 +9,32 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
-// the subjects of actions, for logs.
-type names struct {
-	requests *secret.MAC // of their fingerprints
-	takes    *secret.MAC // of their ids
-	subjects *secret.MAC
-}
+// names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of the subjects of actions,
+// for logs. What a hash is of is a part of it.
+type names struct{ *secret.MAC }
 
-// The purposes of the keys that are derived from the secret here.
-const (
-	requestsOf     = "mailgate api: fingerprints of requests, version 1"
-	takesOf        = "mailgate api: ids of idempotent takes, version 1"
-	subjectsInLogs = "mailgate api: subjects in logs, version 1"
-)
+// namesOf is the purpose of their key.
+const namesOf = "mailgate api: names, version 1"
 
 func newNames(of []byte) (names, error) {
-	requests, noRequests := secret.Key(of, requestsOf)
-	takes, noTakes := secret.Key(of, takesOf)
-	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{secret.NewMAC(requests), secret.NewMAC(takes), secret.NewMAC(subjects)}, cmp.Or(noRequests, noTakes, noSubjects)
+	key, err := secret.Key(of, namesOf)
+	return names{secret.NewMAC(key)}, err
 }
 
 // request returns the fingerprint of a request. Bodies that differ in one byte are different requests,
 // even where they mean the same.
-func (n *names) request(route string, body []byte) idempotency.Fingerprint {
-	return n.requests.Sum(route, string(body))
+func (n names) request(route string, body []byte) idempotency.Fingerprint {
+	return n.Sum("request", route, string(body))
 }
 
 // subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
 // cannot be computed without the secret.
-func (n *names) subject(of string) string { return n.subjects.Name(of) }
+func (n names) subject(of string) string { return n.Name("subject", of) }
 
 // take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
 // so that a repeated take is recognized for as long as the first one counts.
-func (n *names) take(of idempotency.Name) throttle.ID {
-	hash := n.takes.Sum(of.Caller, of.Key)
+func (n names) take(of idempotency.Name) throttle.ID {
+	hash := n.Sum("take", of.Caller, of.Key)
 	return idOf(hash[:])
 }
 

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -116,12 +117,7 @@ func (s *Server) undoNotMe(r *request, _ *rules.Send) (notMeState, error) {
 
 func (s *Server) saidNotMe(mailbox address.Address) (bool, error) {
 	found, err := s.with.Suppressions.Find(mailbox)
-	for _, e := range found {
-		if e.Reason == suppression.NotMe {
-			return true, nil
-		}
-	}
-	return false, err
+	return slices.ContainsFunc(found, func(e suppression.Entry) bool { return e.Reason == suppression.NotMe }), err
 }
 
 // writeNotMe writes the page in the visitor's language. Its button leads to the link, and where emails are stopped, to

@@ -70,18 +70,23 @@ const soon = 1000
 
 // problem is an error with its answer. The caller sees all of it except the cause, which is logged.
 type problem struct {
-	kind        *kind
-	detail      string // instead of the kind's
-	retryAfter  int64  // milliseconds, for the header
-	fields      []fieldProblem
-	smtp        *relay.Reply
-	report      *report.Report // where something was charged or denied
-	id          throttle.ID    // of what was charged
-	guessesLeft int            // of codeIncorrect
-	suppression *suppressed    // of recipientSuppressed
-	rule        string         // of recipientDenied
-	offer       *challenge.Offer
-	cause       error
+	kind       *kind
+	detail     string         // instead of the kind's
+	retryAfter int64          // milliseconds, for the header
+	report     *report.Report // where something was charged or denied
+	cause      error
+	members
+}
+
+// members are those that few problems have.
+type members struct {
+	Errors      []fieldProblem   `json:"errors,omitempty"`
+	SMTP        *relay.Reply     `json:"smtp,omitempty"`
+	GuessesLeft *int             `json:"guesses_left,omitempty"` // of codeIncorrect
+	Suppressed  *suppressed      `json:",inline"`                // of recipientSuppressed
+	Rule        string           `json:"rule,omitempty"`         // of recipientDenied
+	Challenge   *challenge.Offer `json:"challenge,omitempty"`
+	ID          string           `json:"id,omitempty"` // of what was charged
 }
 
 // fieldProblem is what is wrong with one field: a word for programs, a sentence for people.
@@ -103,7 +108,7 @@ func problemOf(err error) *problem {
 		return &problem{kind: unrouted[known.Code]}
 	}
 	if refused, ok := errors.AsType[address.Reason](err); ok {
-		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
+		return &problem{kind: invalid, members: members{Errors: []fieldProblem{addressProblem("email", refused)}}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: soon, cause: err}
@@ -191,39 +196,11 @@ func (p *problem) append(to []byte) []byte {
 	}
 	b := wire.Object(to)
 	b.Problem(wire.Ours+p.kind.name, p.kind.title, p.kind.status, cmp.Or(p.detail, p.kind.detail))
-	if len(p.fields) > 0 {
-		b.Any("errors", p.fields)
-	}
-	if p.smtp != nil {
-		b.Any("smtp", smtpReply{p.smtp.Code, p.smtp.Enhanced, p.smtp.Message})
-	}
-	if p.kind == codeIncorrect {
-		b.Int("guesses_left", int64(p.guessesLeft))
-	}
-	if p.suppression != nil {
-		b.String("reason", string(p.suppression.Reason))
-		b.StringOrNull("until", text(p.suppression.Until))
-	}
-	if p.rule != "" {
-		b.String("rule", p.rule)
-	}
-	if p.offer != nil {
-		b.Any("challenge", p.offer)
-	}
-	if p.id.Valid() {
-		b.String("id", p.id.String())
-	}
+	b.Members(p.members)
 	if p.report != nil {
 		p.report.AppendTo(&b)
 	}
 	return b.End()
-}
-
-// smtpReply is what a relay said.
-type smtpReply struct {
-	Code     int    `json:"code"`
-	Enhanced string `json:"enhanced"`
-	Message  string `json:"message"`
 }
 
 // problemIn returns the name of the problem in a body, or "".

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api/front"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/hooks"
+	"github.com/mailgate/mailgate/internal/apikey"
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/share"
@@ -37,8 +41,9 @@ type request struct {
 	decided func()     // held.Decided; made once
 
 	idempotencyKey string
-	counted        rules.Rule // that an operator asks about, or the limiter of the action alone
-	unsolved       error      // why the challenge in a send is not solved
+	attempt        *delivery.Attempt // of a send
+	counted        rules.Rule        // that an operator asks about, or the limiter of the action alone
+	unsolved       error             // why the challenge in a send is not solved
 
 	text []byte // of the answer
 }
@@ -66,7 +71,9 @@ func (s *Server) begin(c *fiber.Ctx) *request {
 	r := requests.Get().(*request)
 	r.c, r.Began, r.live, r.Door = c, time.Now(), s.with.Delivery.Live(), ledger.HTTP
 	r.From = front.Client(c.Context(), s.with.Access.TrustedProxies)
-	r.RequestID = front.RequestID(c.Request().Header.Peek("X-Request-Id"))
+	if r.RequestID = string(c.Request().Header.Peek("X-Request-Id")); !apikey.IsName(r.RequestID) { // no address may be in the log
+		r.RequestID = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, rand.Uint64()))
+	}
 	c.Locals(localsKey{}, r)
 	set(c, "X-Content-Type-Options", "nosniff")
 	set(c, "Cache-Control", "no-store")

@@ -103,11 +103,11 @@ func (s *Server) listRequests(r *request, _ *none) (any, error) {
 	limit, notLimit := strconv.Atoi(cmp.Or(r.c.Query("limit"), strconv.Itoa(shownRequests)))
 	switch {
 	case notLimit != nil || limit < 1 || limit > mostRequests:
-		return nil, invalidFields([]fieldProblem{{"limit", "invalid", fmt.Sprintf("limit must be a number from 1 to %d.", mostRequests)}})
+		return nil, invalidFields(fieldProblem{"limit", "invalid", fmt.Sprintf("limit must be a number from 1 to %d.", mostRequests)})
 	case filter.Before != "" && !positions.MatchString(filter.Before):
-		return nil, invalidFields([]fieldProblem{{"before", "invalid", "before must be the before of an answer."}})
+		return nil, invalidFields(fieldProblem{"before", "invalid", "before must be the before of an answer."})
 	case r.c.Get(fiber.HeaderAccept) == "text/event-stream" && r.c.Method() == fiber.MethodGet:
-		return alreadyWritten{}, s.followRequests(r.c, audited, filter, limit)
+		return nil, s.followRequests(r.c, audited, filter, limit)
 	}
 	log, all := s.kept(r.ctx, audited)
 	found := recent.Newest(log.All(0, log.Next(), filter), limit)
@@ -129,7 +129,7 @@ func auditedAlone(r *request) (bool, error) {
 	case "true":
 		return true, nil
 	}
-	return false, invalidFields([]fieldProblem{{"audited", "invalid", "audited must be true, or left out."}})
+	return false, invalidFields(fieldProblem{"audited", "invalid", "audited must be true, or left out."})
 }
 
 // positions are those of a node's entries, and of all nodes'.
@@ -142,17 +142,17 @@ func (s *Server) requestFilter(r *request) (recent.Filter, error) {
 		f.Members[name] = strings.Clone(r.c.Query(name)) // it may be followed after the request
 	}
 	if email := r.c.Query("email"); email != "" {
-		read := parseEmail(email, s.with.Identity)
-		if read.refused != "" {
-			return f, invalidFields([]fieldProblem{addressProblem("email", read.refused)})
+		mailbox, err := parseAddress(email, s.with.Identity)
+		if err != nil {
+			return f, err
 		}
-		f.Members["mailbox"] = read.Hash()
+		f.Members["mailbox"] = mailbox.Hash()
 	}
 	for name, to := range map[string]*string{"since": &f.Since, "until": &f.Until} {
 		if text := r.c.Query(name); text != "" {
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil {
-				return f, invalidFields([]fieldProblem{{name, "invalid", name + " must be a time, such as 2026-11-20T12:00:00Z."}})
+				return f, invalidFields(fieldProblem{name, "invalid", name + " must be a time, such as 2026-11-20T12:00:00Z."})
 			}
 			*to = wire.Time(at.UnixMilli())
 		}

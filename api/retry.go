@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 
 	"github.com/gofiber/fiber/v2"
@@ -12,55 +11,27 @@ import (
 	"github.com/mailgate/mailgate/internal/report"
 )
 
-// attempt begins a send. Without one the request has been answered, as the first under its
-// Idempotency-Key was, or fails. An invalid request leaves its key unused, so that it can be corrected
-// and sent under the same one. But a request whose template is gone or has changed may have been sent
-// before a reload: it gets the first answer then.
-func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, error) {
+// attempt begins a send, or returns the answer that the first under its Idempotency-Key had. An invalid request leaves
+// its key unused, so that it can be corrected and sent under the same one. But a request whose template is gone or has
+// changed may have been sent before a reload: it gets the first answer then.
+func (s *Server) attempt(r *request, body *sendBody) (*delivery.Attempt, *idempotency.Answer, error) {
 	if r.idempotencyKey == "" {
-		return s.with.Delivery.Attempt(r.ctx, r.RequestID), nil
+		return s.with.Delivery.Attempt(r.ctx, r.RequestID), nil, nil
 	}
-	traits, gone := body.send.Traits, invalidFields(body.gone)
+	traits, gone := body.send.Traits, invalidFields(body.gone...)
 	name := idempotency.Name{Caller: r.callerName(), Key: r.idempotencyKey}
 	attempt, first, err := s.with.Delivery.Begin(r.ctx, r.RequestID, name, s.names.request("POST /send-code", r.c.Request().Body()))
 	switch {
-	case gone != nil && isKind(err, delivery.Mismatch):
-		return nil, gone
+	case gone != nil && ledger.Of(err) == ledger.Mismatch:
+		return nil, nil, gone
 	case err != nil:
-		return nil, s.notSent(r, traits, err)
+		return nil, nil, s.notSent(r, traits, err)
 	case first != nil:
-		s.replay(r, first)
-		return nil, nil
+		r.What, r.Replayed, r.Problem = ledger.Replayed, true, problemIn(first.Body)
 	case gone != nil && !attempt.MayHaveLeft():
-		return nil, s.notSent(r, traits, attempt.Refuse(gone))
+		return nil, nil, s.notSent(r, traits, attempt.Refuse(gone))
 	}
-	return attempt, nil
-}
-
-// answerAttempt writes an answer that retries under its key get as well, if it is one.
-func (s *Server) answerAttempt(r *request, attempt *delivery.Attempt, answer any, err error) (any, error) {
-	if !attempt.Answered() {
-		return answer, err
-	}
-	if err == nil {
-		err = respond(r.c, answer)
-	}
-	if err != nil {
-		err = s.fail(r.c, err)
-	}
-	attempt.Finish(answerOf(r.c))
-	return alreadyWritten{}, err
-}
-
-// onlyTemplate reports whether a request may have been valid before a reload.
-func onlyTemplate(wrong []fieldProblem) bool {
-	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
-}
-
-// isKind reports whether an error of package delivery is of a kind.
-func isKind(err error, kind delivery.Kind) bool {
-	e, ok := errors.AsType[*delivery.Error](err)
-	return ok && e.Kind == kind
+	return attempt, first, nil
 }
 
 // readKey reads the request's Idempotency-Key, if it has one.
@@ -79,25 +50,27 @@ func readKey(r *request) (err error) {
 // keptHeaders are those of an answer that a retry gets as well.
 var keptHeaders = []string{fiber.HeaderContentType, report.RateLimitPolicy, report.RateLimit}
 
-// answerOf returns the answer that was written, to be kept for retries.
-func answerOf(c *fiber.Ctx) idempotency.Answer {
-	response := c.Response()
+// keepAnswer keeps the answer that was written, if it is one for retries.
+func (r *request) keepAnswer() {
+	if r.attempt == nil || !r.attempt.Answered() {
+		return
+	}
+	response := r.c.Response()
 	answer := idempotency.Answer{Status: response.StatusCode(), Body: bytes.Clone(response.Body())}
 	for name, value := range response.Header.All() {
 		if slices.Contains(keptHeaders, string(name)) {
 			answer.Header = append(answer.Header, idempotency.Field{Name: string(name), Value: string(value)})
 		}
 	}
-	return answer
+	r.attempt.Finish(answer)
 }
 
 // replay answers a retry with the first answer.
-func (s *Server) replay(r *request, first *idempotency.Answer) {
-	r.What, r.Replayed, r.Problem = ledger.Replayed, true, problemIn(first.Body)
+func replay(c *fiber.Ctx, first *idempotency.Answer) {
 	for _, field := range first.Header {
-		set(r.c, field.Name, field.Value)
+		set(c, field.Name, field.Value)
 	}
-	set(r.c, "Idempotent-Replayed", "true")
-	r.c.Status(first.Status)
-	r.c.Response().SetBodyRaw(first.Body)
+	set(c, "Idempotent-Replayed", "true")
+	c.Status(first.Status)
+	c.Response().SetBodyRaw(first.Body)
 }

@@ -45,8 +45,8 @@ func readRule(r *request) error {
 		return p
 	}
 	if rule.By == rules.ByMailbox {
-		return invalidFields([]fieldProblem{{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +
-			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."}})
+		return invalidFields(fieldProblem{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +
+			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."})
 	}
 	r.counted = rule
 	return nil
@@ -93,8 +93,9 @@ func (s *Server) peekRule(r *request, body *ruleBody) (any, error) {
 
 // resetRule clears what the rule has counted for the subject.
 func (s *Server) resetRule(r *request, body *ruleResetBody) (any, error) {
-	cleared, err := s.clear(r, ledger.RuleReset, body.key, body.Reason)
-	return &ruleResetAnswer{r.counted.Name, r.Subject, cleared, r.counted.Matches(body.send)}, err
+	cleared, err := r.counted.Limiter.Reset(r.ctx, body.key)
+	r.Reason, r.Cleared = body.Reason, []ledger.Cleared{{Name: "cleared", Count: cleared}}
+	return &ruleResetAnswer{r.counted.Name, r.Subject, cleared, r.counted.Matches(body.send)}, s.audit(r, ledger.RuleReset, err)
 }
 
 // callerNames are the names that callers of sends can have.

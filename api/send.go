@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/ledger"
@@ -64,7 +65,8 @@ func (b *sendBody) check(s *Server, r *request, wrong []fieldProblem) []fieldPro
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
 	}
-	if r.idempotencyKey != "" && onlyTemplate(wrong) {
+	beforeReload := !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
+	if r.idempotencyKey != "" && beforeReload { // it may have been valid then
 		b.gone, wrong = wrong, nil
 	}
 	return wrong
@@ -90,20 +92,20 @@ func text(field *string) string {
 
 // sendCode handles POST /send-code.
 func (s *Server) sendCode(r *request, body *sendBody) (any, error) {
-	attempt, err := s.attempt(r, body)
+	attempt, first, err := s.attempt(r, body)
 	if attempt == nil {
-		return alreadyWritten{}, err
+		return first, err
 	}
+	r.attempt = attempt
 	s.solve(r, &body.send.Traits, body.Challenge)
 	traits := body.send.Traits
 	result, err := attempt.Send(body.send)
 	if err != nil {
-		return s.answerAttempt(r, attempt, nil, s.notSent(r, traits, err))
+		return nil, s.notSent(r, traits, err)
 	}
 	s.noteSent(r, &result)
 	rep := s.reportSend(r, traits, &result.Decision)
-	answer := &sendAnswer{"sent", result.ID.String(), result.MessageID, r.Mailbox.String(), result.ExpiresIn}
-	return s.answerAttempt(r, attempt, reported{answer, rep}, nil)
+	return reported{&sendAnswer{"sent", result.ID.String(), result.MessageID, r.Mailbox.String(), result.ExpiresIn}, rep}, nil
 }
 
 // notSent maps an error of package delivery to its answer.
@@ -127,12 +129,14 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	case r.What == ledger.Limited:
 		return denied(rep)
 	}
-	p := &problem{kind: kinds[r.What.Problem], detail: r.What.Detail, retryAfter: cmp.Or(e.RetryAfter, r.What.Retry), smtp: e.Reply, rule: e.Rule, cause: e.Err}
+	p := &problem{kind: kinds[r.What.Problem], detail: r.What.Detail, retryAfter: cmp.Or(e.RetryAfter, r.What.Retry), cause: e.Err, members: members{SMTP: e.Reply, Rule: e.Rule}}
 	if e.Suppression.Reason != "" {
-		p.suppression, r.Reason = suppressedBy(e.Suppression), string(e.Suppression.Reason)
+		p.Suppressed, r.Reason = suppressedBy(e.Suppression), string(e.Suppression.Reason)
 	}
 	if r.What.Charged {
-		p.id, p.report = e.Result.ID, rep
+		if p.report = rep; e.Result.ID.Valid() {
+			p.ID = e.Result.ID.String()
+		}
 	} else {
 		r.Report.Rule = e.Rule
 	}

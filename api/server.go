@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -65,8 +66,15 @@ func New(o Options) (s *Server, err error) {
 		// A browser loads a page over six connections. A larger share for each processor slows sends during a flood.
 		s.keyless.Most = int64(max(8, 2*runtime.GOMAXPROCS(0)))
 	}
-	if err := s.useSecret(); err != nil {
+	var noTokens, noChallenges, noNames error
+	s.tokens, noTokens = countdown.New(o.Secret)
+	s.challenges, noChallenges = challenge.New(o.Secret, o.Turnstile)
+	s.names, noNames = newNames(o.Secret)
+	if err := cmp.Or(noTokens, noChallenges, noNames); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
+	}
+	if s.notMe, err = newNotMe(); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
 	}
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
@@ -74,21 +82,6 @@ func New(o Options) (s *Server, err error) {
 	s.validate, s.reading = newValidate(), strict(s.with.Identity)
 	s.newEndpoints()
 	return s, nil
-}
-
-// useSecret derives a key of its own for everything that needs the secret.
-func (s *Server) useSecret() (err error) {
-	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
-		return err
-	}
-	if s.notMe, err = newNotMe(); err != nil {
-		return err
-	}
-	if s.challenges, err = challenge.New(s.with.Secret, s.with.Turnstile); err != nil {
-		return err
-	}
-	s.names, err = newNames(s.with.Secret)
-	return err
 }
 
 func (s *Server) newEndpoints() {

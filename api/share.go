@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -52,10 +53,11 @@ func newCallers(keys apikey.Keys, on []hooks.Hook, most int) map[string]*share.C
 	return all
 }
 
-// enter refuses a request of a caller that has too many in progress, and waits while too many of
-// its requests are being decided. A route that needs no key uses the share of those without one,
-// whatever key is shown.
-func (s *Server) enter(r *request, to access) error {
+// enter begins the span and the time of a request, which has a deadline. It refuses a request of a caller that has too
+// many in progress, and waits while too many of its requests are being decided. A route that needs no key uses the share
+// of those without one, whatever key is shown.
+func (s *Server) enter(r *request, to access, deadline time.Time) error {
+	r.ctx, r.cancel = context.WithDeadline(s.traced(r, to), deadline)
 	if to == open {
 		if !s.takeKeyless(r) {
 			return tooManyWithoutKey()

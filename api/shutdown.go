@@ -18,7 +18,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.main.Drain(ctx)
 	if err != nil {
 		s.end()
-		inAMoment(ctx, s.main.Handled)
+		ctx, cancel := momentAfter(ctx)
+		defer cancel()
+		s.main.Handled(ctx)
 	}
 	return err
 }
@@ -26,14 +28,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // ShutdownOps ends the listener of operations, after all else, so that a shutdown can be watched. Only requests for
 // metrics can be cut off.
 func (s *Server) ShutdownOps(ctx context.Context) {
-	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.Drain(ctx) })
+	ctx, cancel := momentAfter(ctx)
+	defer cancel()
+	_ = s.ops.Drain(ctx)
 }
 
-const moment = time.Second
-
-// inAMoment gives do a moment although ctx may have ended: the stores close afterwards.
-func inAMoment(ctx context.Context, do func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moment)
-	defer cancel()
-	do(ctx)
+// momentAfter returns a context of a second, although ctx may have ended: the stores close afterwards.
+func momentAfter(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 }

@@ -57,7 +57,7 @@ type suppressBody struct {
 func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 	entries, next, err := s.with.Suppressions.Page(r.ctx, r.c.Query("after"))
 	if errors.Is(err, suppression.ErrPage) {
-		return nil, invalidFields([]fieldProblem{{"after", "invalid", "after must be the next of an answer."}})
+		return nil, invalidFields(fieldProblem{"after", "invalid", "after must be the next of an answer."})
 	}
 	if err != nil {
 		return nil, err
@@ -69,22 +69,10 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 func (s *Server) suppress(r *request, body *suppressBody) (any, error) {
 	reason := suppression.Reason(cmp.Or(body.Reason, string(suppression.Manual)))
 	r.Reason, r.Source = string(reason), body.Source
-	return s.changeSuppression(r, ledger.Suppression, func() error { return s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source) })
+	return noContent{}, s.audit(r, ledger.Suppression, s.with.Suppressions.Add(r.ctx, r.Mailbox, reason, body.Source))
 }
 
 // unsuppress removes an address from the list, for all reasons.
 func (s *Server) unsuppress(r *request, _ *none) (any, error) {
-	return s.changeSuppression(r, ledger.Unsuppressed, func() error { return s.with.Suppressions.Remove(r.ctx, r.Mailbox) })
-}
-
-func (s *Server) changeSuppression(r *request, what *ledger.What, change func() error) (any, error) {
-	if err := s.auditReady(r); err != nil {
-		return nil, err
-	}
-	err := change()
-	s.audit(r, what, err)
-	if err != nil {
-		return nil, explain(err, "The suppression list may be unchanged. Repeat the request when the storage is available again.")
-	}
-	return noContent{}, nil
+	return noContent{}, s.audit(r, ledger.Unsuppressed, s.with.Suppressions.Remove(r.ctx, r.Mailbox))
 }

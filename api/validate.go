@@ -26,22 +26,23 @@ type email struct {
 // missing is the reason of an address that is not there.
 const missing address.Reason = "missing"
 
-// readEmail returns the reader of an email field. Spaces around an address are ignored.
+// readEmail returns the reader of an email field.
 func readEmail(identity address.Identity) func(*jsontext.Decoder, *email) error {
-	return func(from *jsontext.Decoder, to *email) (err error) {
+	return func(from *jsontext.Decoder, to *email) error {
 		var text string
-		if err = readString(from, &text); err == nil {
-			*to = parseEmail(text, identity)
+		if err := readString(from, &text); err != nil {
+			return err
 		}
-		return err
+		var refused error
+		to.Address, refused = parseAddress(text, identity)
+		to.refused, _ = errors.AsType[address.Reason](refused)
+		return nil
 	}
 }
 
-func parseEmail(text string, identity address.Identity) (e email) {
-	var err error
-	e.Address, err = address.Parse(strings.Trim(text, " "), identity)
-	e.refused, _ = errors.AsType[address.Reason](err)
-	return e
+// parseAddress ignores spaces around an address. Its error is an address.Reason.
+func parseAddress(text string, identity address.Identity) (address.Address, error) {
+	return address.Parse(strings.Trim(text, " "), identity)
 }
 
 // ValidatorValue implements validator.Valuer.
@@ -66,7 +67,6 @@ func newValidate() *validator.Validate {
 		"opaque":    func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
 		"printable": func(text string) bool { return !strings.ContainsFunc(text, message.IsControl) },
 		"address":   func(reason string) bool { return reason == "" },
-		"noaddress": func(reason string) bool { return reason == "" || reason == string(missing) },
 	}
 	// A registration fails only without a name or a function.
 	for tag, good := range rules {
@@ -83,17 +83,25 @@ func newValidate() *validator.Validate {
 func (s *Server) check(body any) (wrong []fieldProblem) {
 	fields, _ := errors.AsType[validator.ValidationErrors](s.validate.Struct(body))
 	for _, field := range fields {
-		wrong = append(wrong, explainField(field))
+		name, tag := field.Field(), field.Tag()
+		if tag == "address" {
+			if reason, _ := field.Value().(string); reason != string(missing) {
+				wrong = append(wrong, addressProblem(name, address.Reason(reason)))
+				continue
+			}
+			tag = "required"
+		}
+		wrong = append(wrong, fieldProblem{name, reasons[tag].word, fmt.Sprintf(reasons[tag].sentence, name)})
 	}
 	return wrong
 }
 
-// invalidFields returns the problem of a body, or nil if nothing is wrong.
-func invalidFields(wrong []fieldProblem) error {
+// invalidFields returns the problem of a body or a query, or nil if nothing is wrong.
+func invalidFields(wrong ...fieldProblem) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return &problem{kind: invalid, fields: wrong}
+	return &problem{kind: invalid, members: members{Errors: wrong}}
 }
 
 func hasField(wrong []fieldProblem, name string) bool {
@@ -118,15 +126,4 @@ var reasons = map[string]struct{ word, sentence string }{
 	"ne":                {"invalid", "%s must be 4 to 12 of 0-9, A-Z and a-z."},
 	"code":              {"invalid", "%s must be six digits."},
 	"admission":         {"invalid", "%s must be the id of a take."},
-}
-
-func explainField(wrong validator.FieldError) fieldProblem {
-	name, tag := wrong.Field(), wrong.Tag()
-	if tag == "address" || tag == "noaddress" {
-		if reason, _ := wrong.Value().(string); reason != string(missing) {
-			return addressProblem(name, address.Reason(reason))
-		}
-		tag = "required"
-	}
-	return fieldProblem{name, reasons[tag].word, fmt.Sprintf(reasons[tag].sentence, name)}
 }

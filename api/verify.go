@@ -41,7 +41,7 @@ func (s *Server) verifyCode(r *request, body *verifyBody) (any, error) {
 	if outcome.Result == verify.Spent {
 		return nil, denied(rep)
 	}
-	return nil, &problem{kind: codeIncorrect, guessesLeft: outcome.GuessesLeft, report: rep}
+	return nil, &problem{kind: codeIncorrect, report: rep, members: members{GuessesLeft: &outcome.GuessesLeft}}
 }
 
 // reportVerified is told that a code of the caller's was right. What other callers sent stays charged.

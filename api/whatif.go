@@ -70,7 +70,7 @@ func (s *Server) whatIf(r *request, body *whatIfBody) (any, error) {
 	var clock atomic.Int64
 	set, done, err := s.with.TryRules(clock.Load, body.policy)
 	if err != nil {
-		return nil, invalidFields([]fieldProblem{{"rules", "invalid", "The rules file is invalid: " + err.Error() + "."}})
+		return nil, invalidFields(fieldProblem{"rules", "invalid", "The rules file is invalid: " + err.Error() + "."})
 	}
 	defer done()
 	now := s.with.Now()

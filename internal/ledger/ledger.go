@@ -98,6 +98,7 @@ type Ledger struct {
 	Hour            Hour
 
 	sends, shadows, codes, actions *prometheus.CounterVec
+	resets                         prometheus.Counter
 }
 
 // New makes a Ledger.
@@ -113,6 +114,8 @@ func New(o Options) *Ledger {
 			Name: "mailgate_actions_total", Help: "Takes of actions by outcome; limit names what refused them."}, []string{"action", "outcome", "limit"}),
 		codes: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_codes_checked_total", Help: "Code checks by result."}, []string{"result"}),
+		resets: with.NewCounter(prometheus.CounterOpts{
+			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
 	}
 	for _, door := range o.Doors { // Prometheus sees no increase in a series that begins with its first count
 		for _, what := range Table {
@@ -181,6 +184,8 @@ func (l *Ledger) count(o *Outcome) {
 		l.codes.WithLabelValues(what.Word).Inc()
 	case actions:
 		l.actions.WithLabelValues(o.Action, what.Word, limit).Inc()
+	case resets:
+		l.resets.Inc()
 	}
 }
 

@@ -13,7 +13,7 @@ type What struct {
 	Kind    delivery.Kind // of a send that was not accepted
 	Charged bool          // the send stays charged, so the answer has the limits
 	Problem string        // the end of the type of the problem over HTTP; "" for a success
-	Detail  string        // of the problem, in place of that of its type
+	Detail  string        // of the problem, in place of that of its type; of a change, if the storage failed
 	Retry   int64         // milliseconds to wait if no better time is known
 	SMTP    Reply
 
@@ -39,6 +39,7 @@ const (
 	sends
 	codes
 	actions
+	resets
 )
 
 // labels says which labels the metric of sends has.
@@ -114,13 +115,19 @@ var (
 
 // What became of a mailbox or a limit.
 var (
-	MailboxReset = &What{Word: "mailbox reset", Event: "email.reset"}
-	RuleReset    = &What{Word: "rule reset"}
-	ActionReset  = &What{Word: "action reset"}
-	Suppression  = &What{Word: "recipient suppressed", Event: "email.suppressed"}
-	Unsuppressed = &What{Word: "suppression removed"}
+	MailboxReset = &What{Word: "mailbox reset", Detail: notReset, Event: "email.reset", counted: resets}
+	RuleReset    = &What{Word: "rule reset", Detail: notReset, counted: resets}
+	ActionReset  = &What{Word: "action reset", Detail: notReset, counted: resets}
+	Suppression  = &What{Word: "recipient suppressed", Detail: notChanged, Event: "email.suppressed"}
+	Unsuppressed = &What{Word: "suppression removed", Detail: notChanged}
 	Bounced      = &What{Word: "bounced", Event: "email.bounced"}
 	Reread       = &What{Word: "bounced"} // reported before, or without a proof
+)
+
+// A reset has several steps, so a part of it may be done when the storage fails.
+const (
+	notReset   = "The reset may be incomplete. Repeat it when the storage is available again; a second reset does no harm."
+	notChanged = "The suppression list may be unchanged. Repeat the request when the storage is available again."
 )
 
 // Table has all rows.

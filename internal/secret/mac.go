@@ -41,7 +41,7 @@ func (m *MAC) Sum(texts ...string) (sum [16]byte) {
 }
 
 // Name returns ten hexadecimal digits by which logs call a mailbox or anything else that they must not show.
-func (m *MAC) Name(text string) string {
-	sum := m.Sum(text)
+func (m *MAC) Name(texts ...string) string {
+	sum := m.Sum(texts...)
 	return hex.EncodeToString(sum[:5])
 }

@@ -108,6 +108,13 @@ func (o *Object) name(name string) {
 	*o = append(append(append(*o, before, '"'), name...), '"', ':')
 }
 
+// Members adds those of a struct, as Encode writes it, to an object with a member.
+func (o *Object) Members(of any) {
+	if text := Encode(of); len(text) > len("{}") {
+		*o = append(append(*o, ','), text[1:len(text)-1]...)
+	}
+}
+
 // Open returns an object of a text that Encode has made of a struct with a member, to add more to it.
 func Open(text []byte) Object { return text[:len(text)-1] }
 

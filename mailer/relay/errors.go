@@ -58,9 +58,9 @@ const (
 // recipient's address, so it may be shown to the caller but not logged. String and slog
 // leave it out.
 type Reply struct {
-	Code     int    // 200 to 599
-	Enhanced string // "5.1.1", or empty
-	Message  string
+	Code     int    `json:"code"`     // 200 to 599
+	Enhanced string `json:"enhanced"` // "5.1.1", or empty
+	Message  string `json:"message"`
 }
 
 // String returns the code and the enhanced code.
