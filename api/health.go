@@ -14,10 +14,10 @@ import (
 // healthAnswer is the state of the process, since when it continues without the history that it
 // shares with others, and how many operations that lacks.
 type healthAnswer struct {
-	Status        string `json:"status"`
-	Degraded      bool   `json:"degraded,omitzero"`
-	DegradedSince string `json:"degraded_since,omitempty"`
-	Journal       int    `json:"journal,omitzero"`
+	Status        string      `json:"status"`
+	Degraded      bool        `json:"degraded,omitzero"`
+	DegradedSince wire.Moment `json:"degraded_since,omitzero"`
+	Journal       int         `json:"journal,omitzero"`
 }
 
 // showLive says that the process answers.
@@ -32,10 +32,8 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 		return err
 	}
 	requestOf(c).Level = slog.LevelDebug
-	if since, lacks := s.with.Health.Degraded(); since != 0 {
-		return respond(c, healthAnswer{"ready", true, wire.Time(since), lacks})
-	}
-	return respond(c, healthAnswer{Status: "ready"})
+	since, lacks := s.with.Health.Degraded()
+	return respond(c, healthAnswer{"ready", since != 0, wire.Moment(since), lacks})
 }
 
 // checkReady refuses while the server drains, or the stores cannot be used.

@@ -6,6 +6,7 @@ import (
 	"github.com/mailgate/mailgate/internal/ledger"
 	"github.com/mailgate/mailgate/internal/report"
 	"github.com/mailgate/mailgate/internal/wire"
+	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -19,15 +20,15 @@ type mailboxAnswer struct {
 type inspectAnswer struct {
 	mailboxAnswer
 	Cases        []rules.Match       `json:"cases"`
-	Suppressions []listedSuppression `json:"suppressions"`
+	Suppressions []suppression.Entry `json:"suppressions"`
 	Sends        []recordedSend      `json:"sends"`
 	Guesses      report.Limits       `json:"guesses"` // at its codes
 	Mailbox      string              `json:"mailbox"`
 }
 
 type recordedSend struct {
-	ID string `json:"id"`
-	At string `json:"at"`
+	ID string      `json:"id"`
+	At wire.Moment `json:"at"`
 }
 
 type mailboxResetBody struct {
@@ -77,7 +78,7 @@ func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) {
 	if found, err := s.with.Suppressions.Find(r.Mailbox); err != nil {
 		return nil, err
 	} else if len(found) > 0 {
-		answer.Suppressed = suppressedBy(found[0])
+		answer.Suppressed = &suppressed{found[0].Reason, found[0].Until}
 	}
 	return reported{answer, s.reportSend(r, send, &decision)}, nil
 }
@@ -100,7 +101,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	}
 	sends := make([]recordedSend, len(history))
 	for i, send := range history {
-		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
+		sends[i] = recordedSend{send.ID.String(), wire.Moment(send.At)}
 	}
 	found, err := s.with.Suppressions.Find(mailbox)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	if !decision.Degraded {
 		s.with.Suppressions.Detail(r.ctx, found)
 	}
-	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, r.live.Rules.Matches(sendTo(mailbox)), list(found), sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
+	answer := inspectAnswer{mailboxAnswer{Email: mailbox.String(), Denied: decision.Denied}, r.live.Rules.Matches(sendTo(mailbox)), found, sends, report.LimitsOf(&guesses, ""), mailbox.Hash()}
 	return reported{answer, s.reportPeek(r, &decision)}, nil
 }
 

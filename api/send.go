@@ -131,7 +131,7 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	}
 	p := &problem{kind: kinds[r.What.Problem], detail: r.What.Detail, retryAfter: cmp.Or(e.RetryAfter, r.What.Retry), cause: e.Err, members: members{SMTP: e.Reply, Rule: e.Rule}}
 	if e.Suppression.Reason != "" {
-		p.Suppressed, r.Reason = suppressedBy(e.Suppression), string(e.Suppression.Reason)
+		p.Suppressed, r.Reason = &suppressed{e.Suppression.Reason, e.Suppression.Until}, string(e.Suppression.Reason)
 	}
 	if r.What.Charged {
 		if p.report = rep; e.Result.ID.Valid() {

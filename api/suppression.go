@@ -12,40 +12,13 @@ import (
 // suppressed says why an address gets no email, and until when.
 type suppressed struct {
 	Reason suppression.Reason `json:"reason"`
-	Until  *string            `json:"until"` // null: until it is removed
-}
-
-func suppressedBy(e suppression.Entry) *suppressed {
-	s := &suppressed{Reason: e.Reason}
-	if e.Until != 0 {
-		until := wire.Time(e.Until)
-		s.Until = &until
-	}
-	return s
+	Until  wire.Moment        `json:"until"` // null: until it is removed
 }
 
 // suppressionsAnswer is a part of the list.
 type suppressionsAnswer struct {
-	Suppressions []listedSuppression `json:"suppressions"`
+	Suppressions []suppression.Entry `json:"suppressions"`
 	Next         string              `json:"next,omitempty"`
-}
-
-type listedSuppression struct {
-	Email string `json:"email"`
-	suppressed
-	Source string `json:"source"`
-	Since  string `json:"since,omitempty"`
-}
-
-func list(entries []suppression.Entry) []listedSuppression {
-	all := make([]listedSuppression, len(entries))
-	for i, e := range entries {
-		all[i] = listedSuppression{e.Address, *suppressedBy(e), e.Source, ""}
-		if e.Since != 0 {
-			all[i].Since = wire.Time(e.Since)
-		}
-	}
-	return all
 }
 
 type suppressBody struct {
@@ -62,7 +35,7 @@ func (s *Server) listSuppressions(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return suppressionsAnswer{list(entries), next}, nil
+	return suppressionsAnswer{entries, next}, nil
 }
 
 // suppress adds an address to the list.

@@ -42,7 +42,7 @@ func (b *whatIfBody) check(_ *Server, _ *request, wrong []fieldProblem) []fieldP
 
 // trial is what other rules would have refused of the sends that were admitted.
 type trial struct {
-	Since      *string     `json:"since"` // when the first of them was admitted
+	Since      wire.Moment `json:"since"` // when the first of them was admitted
 	Sends      int         `json:"sends"`
 	Refused    int         `json:"refused"`
 	Challenged int         `json:"challenged"` // asked for a challenge
@@ -50,7 +50,7 @@ type trial struct {
 	Visitors   int         `json:"visitors"`   // who would have been refused
 	Rules      []triedRule `json:"rules"`
 	Complete   bool        `json:"complete"` // whether there was time for all
-	ServerTime string      `json:"server_time"`
+	ServerTime wire.Moment `json:"server_time"`
 	counts     map[triedRule]int
 }
 
@@ -74,7 +74,7 @@ func (s *Server) whatIf(r *request, body *whatIfBody) (any, error) {
 	}
 	defer done()
 	now := s.with.Now()
-	t := trial{Complete: true, Rules: []triedRule{}, ServerTime: wire.Time(now), counts: map[triedRule]int{}}
+	t := trial{Complete: true, Rules: []triedRule{}, ServerTime: wire.Moment(now), counts: map[triedRule]int{}}
 	within, cancel := context.WithTimeout(r.ctx, trialTime)
 	defer cancel()
 	return &t, t.replay(within, set, &clock, s.with.Delivery.Past(now-pastDay))
@@ -99,9 +99,8 @@ func (t *trial) replay(ctx context.Context, set *rules.Set, clock *atomic.Int64,
 		if err != nil {
 			return err
 		}
-		if t.Sends++; t.Since == nil {
-			since := wire.Time(one.At)
-			t.Since = &since
+		if t.Sends++; t.Since == 0 {
+			t.Since = wire.Moment(one.At)
 		}
 		t.count(&d)
 		if text, _ := set.Unverified(d.Charges); text != "" {

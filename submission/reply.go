@@ -92,7 +92,7 @@ func (s *session) outcome(to address.Address, err error) (ledger.Outcome, *reply
 		o.Reason = string(e.Suppression.Reason)
 		answer.text = "this recipient is suppressed: " + o.Reason
 		if e.Suppression.Until != 0 {
-			answer.text += " until " + time.UnixMilli(e.Suppression.Until).UTC().Format(time.RFC3339)
+			answer.text += " until " + time.UnixMilli(int64(e.Suppression.Until)).UTC().Format(time.RFC3339)
 		}
 	case text != "":
 		answer.text = text + "; nothing was sent"

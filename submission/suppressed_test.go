@@ -50,7 +50,7 @@ func TestRcpt_HardBounce_OnceADay(t *testing.T) {
 	c.data(letter, "250")
 	c.says("NOOP", "250")
 	c.says("MAIL FROM:<no-reply@acme.example>", "250")
-	c.says("RCPT TO:<alice@example.com>", "550 5.7.1 this recipient is suppressed: hard-bounce until "+time.UnixMilli(until).UTC().Format(time.RFC3339))
+	c.says("RCPT TO:<alice@example.com>", "550 5.7.1 this recipient is suppressed: hard-bounce until "+time.UnixMilli(int64(until)).UTC().Format(time.RFC3339))
 	c.says("RSET", "250")
 	r.ahead.Add(86_400_000)
 	c.to(alice)

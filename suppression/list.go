@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
@@ -163,7 +164,7 @@ func (l *List) Find(to address.Address) (found []Entry, err error) {
 		if end == forever {
 			end = 0
 		}
-		found = append(found, Entry{Address: subject, Reason: r, Until: end})
+		found = append(found, Entry{Address: subject, Reason: r, Until: wire.Moment(end)})
 	}
 	return found, nil
 }
@@ -203,9 +204,9 @@ type Event struct {
 // AddFor is Add unless the event is known, and reports whether it was not. That is one step with the addition, so that
 // no repeat of an event brings back what was removed after it.
 func (l *List) AddFor(ctx context.Context, event Event, to address.Address, r Reason, source string) (added bool, err error) {
-	e := Entry{Address: r.Subject(to), Reason: r, Source: source, Since: l.o.Now()}
+	e := Entry{Address: r.Subject(to), Reason: r, Source: source, Since: wire.Moment(l.o.Now())}
 	if life, ends := lifetimes[r]; ends {
-		e.Until = e.Since + life
+		e.Until = e.Since + wire.Moment(life)
 	}
 	return l.change(ctx, event, e)
 }

@@ -36,9 +36,9 @@ func (l *List) write(ctx context.Context, withoutRedis bool, event Event, entrie
 	for _, e := range entries {
 		since := int64(0)
 		if withoutRedis {
-			since = e.Since
+			since = int64(e.Since)
 		}
-		args = append(args, field(e.Address, e.Reason), string(e.value()), e.Until, since, event.Name, event.Life)
+		args = append(args, field(e.Address, e.Reason), string(e.value()), int64(e.Until), since, event.Name, event.Life)
 	}
 	answer, err := writeScript.Run(ctx, l.o.Redis, l.key, args...)
 	if err != nil {

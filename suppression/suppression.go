@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 )
 
@@ -50,13 +51,13 @@ func (r Reason) Subject(of address.Address) string {
 	return strings.ToLower(of.Key())
 }
 
-// Entry is one address for one reason.
+// Entry is one address for one reason, and what operators see of it.
 type Entry struct {
-	Address string // the mailbox, or of a hard bounce the address as spelled
-	Reason  Reason
-	Source  string // where it came from
-	Since   int64  // Unix milliseconds
-	Until   int64  // 0: until it is removed
+	Address string      `json:"email"` // the mailbox, or of a hard bounce the address as spelled
+	Reason  Reason      `json:"reason"`
+	Source  string      `json:"source"` // where it came from
+	Since   wire.Moment `json:"since,omitzero"`
+	Until   wire.Moment `json:"until"` // 0: until it is removed
 }
 
 // forever is the end of an entry that stays until it is removed.
@@ -67,7 +68,7 @@ func (e *Entry) end() int64 {
 	if e.Until == 0 {
 		return forever
 	}
-	return e.Until
+	return int64(e.Until)
 }
 
 // field names an entry in its home. An address has no blank.
@@ -78,7 +79,7 @@ func (e *Entry) value() []byte {
 	if e.Until == ended {
 		return nil
 	}
-	return []byte(strconv.FormatInt(e.Until, 10) + " " + strconv.FormatInt(e.Since, 10) + " " + e.Source)
+	return []byte(strconv.FormatInt(int64(e.Until), 10) + " " + strconv.FormatInt(int64(e.Since), 10) + " " + e.Source)
 }
 
 // unshared begins the value of an entry that was written without Redis. ParseInt takes it for a sign.
@@ -101,12 +102,11 @@ func parse(field, value string) (e Entry, err error) {
 	}
 	until, rest, _ := strings.Cut(value, " ")
 	since, source, _ := strings.Cut(rest, " ")
-	e.Source = source
-	var bad error
-	e.Until, err = strconv.ParseInt(until, 10, 64)
-	e.Since, bad = strconv.ParseInt(since, 10, 64)
+	end, err := strconv.ParseInt(until, 10, 64)
+	begin, bad := strconv.ParseInt(since, 10, 64)
 	if err != nil || bad != nil {
 		return e, errEntry
 	}
+	e.Source, e.Since, e.Until = source, wire.Moment(begin), wire.Moment(end)
 	return e, nil
 }

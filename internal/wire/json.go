@@ -23,6 +23,17 @@ var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Determinist
 // Time formats a time to the millisecond, in UTC.
 func Time(ms int64) string { return string(appendTime(nil, ms)) }
 
+// Moment is a time in Unix milliseconds, which JSON has as Time formats it. 0 is none.
+type Moment int64
+
+// MarshalJSON implements json.Marshaler.
+func (m Moment) MarshalJSON() ([]byte, error) {
+	if m == 0 {
+		return []byte("null"), nil
+	}
+	return append(appendTime([]byte{'"'}, int64(m)), '"'), nil
+}
+
 // appendTime takes the one format that package time has a short way for, and adds the milliseconds.
 func appendTime(b []byte, ms int64) []byte {
 	at := time.UnixMilli(ms).UTC()
