@@ -32,8 +32,10 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 		return err
 	}
 	requestOf(c).Level = slog.LevelDebug
-	since, lacks := s.with.Health.Degraded()
-	return respond(c, healthAnswer{"ready", since != 0, wire.Moment(since), lacks})
+	if since, lacks := s.with.Health.Degraded(); since != 0 {
+		return respond(c, healthAnswer{"ready", true, wire.Moment(since), lacks})
+	}
+	return respond(c, healthAnswer{Status: "ready"})
 }
 
 // checkReady refuses while the server drains, or the stores cannot be used.

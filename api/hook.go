@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,17 +21,16 @@ var accepted = idempotency.Answer{Status: fiber.StatusOK}
 // identifyHook notes whether a request is a genuine call of a hook. It comes before the requests without a key are
 // bounded, so that a flood of those does not keep calls out.
 func (s *Server) identifyHook(r *request) {
-	for _, hook := range s.with.Hooks {
-		if r.c.Path() != hookPath(hook) {
-			continue
-		}
-		r.hook, r.call = hook, &hooks.Call{
-			Header: func(name string) string { return r.c.Get(name) }, Body: r.c.Request().Body(),
-			Now: time.UnixMilli(s.with.Now()), Began: r.Began, Identity: s.with.Identity,
-		}
-		if r.origin = s.prove(hook, r.call); r.origin == nil {
-			r.keyOpens = systems
-		}
+	i := slices.IndexFunc(s.with.Hooks, func(hook hooks.Hook) bool { return r.c.Path() == hookPath(hook) })
+	if i < 0 {
+		return
+	}
+	r.hook, r.call = s.with.Hooks[i], &hooks.Call{
+		Header: func(name string) string { return r.c.Get(name) }, Body: r.c.Request().Body(),
+		Now: time.UnixMilli(s.with.Now()), Began: r.Began, Identity: s.with.Identity,
+	}
+	if r.origin = s.prove(r.hook, r.call); r.origin == nil {
+		r.keyOpens = systems
 	}
 }
 

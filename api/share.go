@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -44,11 +45,8 @@ func RequestsPerKey(connections int) int { return max(1, connections/4, min(conn
 // newCallers makes one for each name of an application's keys, and for each hook.
 func newCallers(keys apikey.Keys, on []hooks.Hook, most int) map[string]*share.Caller {
 	all := map[string]*share.Caller{}
-	for _, name := range keys.Names() {
+	for _, name := range slices.Concat(keys.Names(), hooks.Names(on)) {
 		all[name] = share.NewCaller(most)
-	}
-	for _, hook := range on {
-		all[hook.Name()] = share.NewCaller(most)
 	}
 	return all
 }

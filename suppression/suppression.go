@@ -55,9 +55,9 @@ func (r Reason) Subject(of address.Address) string {
 type Entry struct {
 	Address string      `json:"email"` // the mailbox, or of a hard bounce the address as spelled
 	Reason  Reason      `json:"reason"`
+	Until   wire.Moment `json:"until"`  // 0: until it is removed
 	Source  string      `json:"source"` // where it came from
 	Since   wire.Moment `json:"since,omitzero"`
-	Until   wire.Moment `json:"until"` // 0: until it is removed
 }
 
 // forever is the end of an entry that stays until it is removed.

@@ -13,7 +13,7 @@ import (
 // X-Forwarded-For after the body does not count.
 func Client(fast *fasthttp.RequestCtx, trusted []netip.Prefix) netip.Addr {
 	if len(trusted) == 0 {
-		return peerAddress(fast.RemoteAddr())
+		return clientAddress(fast.RemoteAddr(), nil, nil)
 	}
 	var forwarded []string
 	for name, value := range fast.Request.Header.AllInOrder() {
@@ -28,7 +28,8 @@ func Client(fast *fasthttp.RequestCtx, trusted []netip.Prefix) netip.Addr {
 // that the proxy names. It reads X-Forwarded-For from the right and stops at the first entry that is
 // not a trusted proxy, so it never reaches what a client wrote there.
 func clientAddress(peer net.Addr, forwarded []string, trusted []netip.Prefix) netip.Addr {
-	at := peerAddress(peer)
+	tcp, _ := peer.(*net.TCPAddr) // nil has no address
+	at := tcp.AddrPort().Addr().Unmap().WithZone("")
 	for _, line := range slices.Backward(forwarded) {
 		entries := strings.Split(line, ",")
 		for _, entry := range slices.Backward(entries) {
@@ -43,14 +44,6 @@ func clientAddress(peer net.Addr, forwarded []string, trusted []netip.Prefix) ne
 		}
 	}
 	return at
-}
-
-func peerAddress(peer net.Addr) netip.Addr {
-	tcp, ok := peer.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
 func within(at netip.Addr, networks []netip.Prefix) bool {
