@@ -45,10 +45,11 @@ func (s *Server) challenged(r *request, traits rules.Send, rep *report.Report) *
 	return p
 }
 
-// unchallenged is a decision for a countdown or a look at a mailbox, which waits for no rule whose challenge can be solved.
-func unchallenged(d rules.Decision) rules.Decision {
+// peek decides for a countdown or a look at a mailbox, which waits for no rule whose challenge can be solved.
+func (r *request) peek(send rules.Send) (rules.Decision, error) {
+	d, err := r.live.Rules.Peek(r.ctx, send)
 	if d.Challenge {
 		d.Rule, d.By, d.Verdict = "", "", throttle.Verdict{Now: d.Verdict.Now, RetryAt: d.Verdict.Now, Degraded: d.Degraded}
 	}
-	return d
+	return d, err
 }

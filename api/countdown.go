@@ -29,11 +29,10 @@ func (s *Server) showCountdown(r *request, _ *none) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a countdown: %w", err)
 	}
-	decision, err := r.live.Rules.Peek(r.ctx, send)
+	decision, err := r.peek(send)
 	if err != nil {
 		return nil, err
 	}
-	decision = unchallenged(decision)
 	return jsontext.Value(s.reportPeek(r, &decision).Remaining()), nil
 }
 

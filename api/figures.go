@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/ledger"
@@ -89,12 +90,8 @@ func (f *figures) add(of figures, now, then int64) {
 	for outcome, n := range of.Sends {
 		f.Sends[outcome] += n
 	}
-	for _, one := range of.Refused {
-		f.Refused = add(f.Refused, one)
-	}
-	for _, one := range of.Shadow {
-		f.Shadow = add(f.Shadow, one)
-	}
+	f.Refused = add(f.Refused, of.Refused...)
+	f.Shadow = add(f.Shadow, of.Shadow...)
 	f.Refunds += of.Refunds
 	f.Resets += of.Resets
 	f.LastHour.Add(of.LastHour, now, then)
@@ -165,15 +162,17 @@ func (s *Server) figures() (figures, error) {
 	return f, nil
 }
 
-// add adds a count to that of the same limit at another door.
-func add(all []refusedBy, one refusedBy) []refusedBy {
-	for i := range all {
-		if all[i].Rule == one.Rule && all[i].Limit == one.Limit {
+// add adds counts to those of the same limits at other doors or nodes.
+func add(all []refusedBy, more ...refusedBy) []refusedBy {
+	for _, one := range more {
+		i := slices.IndexFunc(all, func(a refusedBy) bool { return a.Rule == one.Rule && a.Limit == one.Limit })
+		if i < 0 {
+			all = append(all, one)
+		} else {
 			all[i].Count += one.Count
-			return all
 		}
 	}
-	return append(all, one)
+	return all
 }
 
 // count adds a counter to the figures, if it is one of theirs.

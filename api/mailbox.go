@@ -69,11 +69,10 @@ func (s *Server) peekMailbox(r *request, body *mailboxBody) (any, error) {
 func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) {
 	send := sendTo(r.Mailbox)
 	send.Caller = r.callerName()
-	decision, err := r.live.Rules.Peek(r.ctx, send)
+	decision, err := r.peek(send)
 	if err != nil {
 		return nil, err
 	}
-	decision = unchallenged(decision)
 	answer := mailboxAnswer{Email: r.Mailbox.String(), Denied: decision.Denied}
 	if found, err := s.with.Suppressions.Find(r.Mailbox); err != nil {
 		return nil, err
@@ -86,11 +85,10 @@ func (s *Server) lookUpMailbox(r *request, _ *none) (any, error) {
 // inspectMailbox shows an operator a mailbox and its sends.
 func (s *Server) inspectMailbox(r *request, _ *none) (any, error) {
 	mailbox := r.Mailbox
-	decision, err := r.live.Rules.Peek(r.ctx, sendTo(mailbox))
+	decision, err := r.peek(sendTo(mailbox))
 	if err != nil {
 		return nil, err
 	}
-	decision = unchallenged(decision)
 	history, err := r.live.Rules.Mailbox(sendTo(mailbox)).History(r.ctx, mailbox.Key())
 	if err != nil {
 		return nil, err
