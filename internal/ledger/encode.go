@@ -116,9 +116,3 @@ func (e *encoding) line(o *Outcome) []byte {
 
 // message is that of a line at the SMTP door, and over HTTP.
 var message = map[bool]string{true: "submission", false: "request"}
-
-// forOperators returns the members for operators.
-func (e *encoding) forOperators() []byte { return e.text[1:] }
-
-// forService returns those for the operator's service.
-func (e *encoding) forService() []byte { return e.text[e.shared:e.private] }

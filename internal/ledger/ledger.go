@@ -157,9 +157,9 @@ func (l *Ledger) Note(o *Outcome) {
 	}
 	if kept {
 		now := l.with.Now()
-		l.Recent.Add(now, e.forOperators())
+		l.Recent.Add(now, e.text[1:])
 		if o.What != nil && o.What.Event != "" && !o.Mailbox.IsZero() {
-			l.with.Events.Note(now, o.What.Event, o.Mailbox, e.forService())
+			l.with.Events.Note(now, o.What.Event, o.Mailbox, e.text[e.shared:e.private])
 		}
 	}
 }
