@@ -8,8 +8,10 @@
 package prober
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,9 +52,18 @@ func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Pr
 	p.lateness = newLateness(time.Now(), p.timeout/4)
 	p.work, p.stop = context.WithCancel(context.Background())
 	p.probes.Go(func() { p.lateness.run(p.work) })
-	client.AddHook(hook{p.at("")})
-	if cluster, ok := client.(*redis.ClusterClient); ok {
-		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(hook{p.at(node.Options().Addr)}) })
+	client.AddHook(redisx.Around(p.at("").call))
+	switch client := client.(type) {
+	case *redis.Client:
+		p.at("").options = client.Options()
+	case *redis.ClusterClient:
+		client.OnNewNode(func(node *redis.Client) {
+			m := p.at(node.Options().Addr)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.options = node.Options()
+			node.AddHook(redisx.Around(m.call))
+		})
 	}
 	return p
 }
@@ -99,9 +110,10 @@ type Master struct {
 
 	mu       sync.Mutex
 	evidence evidence
-	cause    error         // of the last call that failed, or the last refusal
-	probing  bool          // a goroutine does
-	probed   chan struct{} // closed at the end of the next probe
+	options  *redis.Options // nil while they are not known
+	cause    error          // of the last call that failed, or the last refusal
+	probing  bool           // a goroutine does
+	probed   chan struct{}  // closed at the end of the next probe
 }
 
 // State returns what is known of the master.
@@ -140,6 +152,29 @@ func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
 	return m.State() == Away
 }
 
+// call makes a call unless it would not be answered, and notes what it says of the master. A master that says that it
+// takes no writes answers at once, and may be read.
+func (m *Master) call(ctx context.Context, next func(context.Context) error) error {
+	if m.Address == "" && m.prober.addressOf("any") != "" { // the masters of a Cluster have hooks, too
+		return next(ctx)
+	}
+	m.mu.Lock()
+	vain, cause := m.evidence.state == Away || m.evidence.failed >= failedCalls, m.cause
+	m.mu.Unlock()
+	if vain && !redisx.IsReply(cause) {
+		return fmt.Errorf("%w: %v", redisx.ErrAway, cause)
+	}
+	err := next(ctx)
+	if err == nil || redisx.IsReply(err) {
+		m.mu.Lock()
+		m.evidence.heard()
+		m.mu.Unlock()
+	} else if redisx.Unanswered(ctx, err) {
+		m.suspect(1, cmp.Or(context.Cause(ctx), err))
+	}
+	return err
+}
+
 func (m *Master) suspect(calls int, cause error) (probed <-chan struct{}, s State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,51 +191,41 @@ func (m *Master) suspect(calls int, cause error) (probed <-chan struct{}, s Stat
 
 // probeUntilHere probes until the master answers or the prober is closed.
 func (m *Master) probeUntilHere() {
-	for m.suspected() {
-		m.probeOnce()
+	work := m.prober.work
+	for again := true; again; {
+		began := time.Now()
+		err := m.probeOnce(work)
+		var pause time.Duration
+		pause, again = m.note(err, began, time.Now())
+		timer := time.NewTimer(time.Until(began.Add(pause)))
+		select {
+		case <-timer.C:
+		case <-work.Done():
+			timer.Stop()
+		}
 	}
 }
 
-// suspected reports whether there is to be another probe.
-func (m *Master) suspected() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.probing = m.evidence.state != Here && m.prober.work.Err() == nil
-	return m.probing
-}
-
-// probeOnce makes one probe, and then pauses while the master does not answer. It has a client of its
-// own, as one that could not connect tries only once a second.
-func (m *Master) probeOnce() {
-	p, client := m.prober, m.prober.clientFor(m.Address)
-	closing := context.AfterFunc(p.work, func() { _ = client.Close() }) // ends the probe
-	began := time.Now()
-	err := m.try(p.work, client)
-	if closing() {
-		_ = client.Close()
-	}
-	if p.work.Err() != nil {
-		return
-	}
-	pause := m.note(err, began, time.Now())
-	timer := time.NewTimer(time.Until(began.Add(pause)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-p.work.Done():
-	}
-}
-
-// try makes a probe; a panic in it is a probe that was not answered.
-func (m *Master) try(ctx context.Context, client redis.UniversalClient) (err error) {
+// probeOnce makes one probe; a panic in it is a probe that was not answered. It has a client of its own, as one that
+// could not connect tries only once a second.
+func (m *Master) probeOnce(work context.Context) (err error) {
+	client := m.newClient()
+	defer client.Close()
+	closing := context.AfterFunc(work, func() { _ = client.Close() }) // ends the probe
+	defer closing()
 	defer recovered.Into(&err)
-	return m.probe(ctx, client)
+	return m.probe(work, client)
 }
 
-func (m *Master) note(err error, began, ended time.Time) (pause time.Duration) {
+// note notes the result of a probe, and returns how much later than this one the next begins, if there is to be one.
+func (m *Master) note(err error, began, ended time.Time) (pause time.Duration, again bool) {
 	late := m.prober.lateness.lateSince(ended.Add(-max(lateFor, ended.Sub(began))), ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.prober.work.Err() != nil {
+		m.probing = false
+		return 0, false
+	}
 	o := outcomeOf(err)
 	if _, panicked := errors.AsType[recovered.Error](err); o == refused || panicked {
 		m.cause = err
@@ -210,9 +235,10 @@ func (m *Master) note(err error, began, ended time.Time) (pause time.Duration) {
 	m.probed = make(chan struct{})
 	switch m.evidence.state {
 	case Suspected:
-		return suspectedPause
+		return suspectedPause, true
 	case Away:
-		return awayPause
+		return awayPause, true
 	}
-	return 0
+	m.probing = false
+	return 0, false
 }

@@ -74,30 +74,25 @@ func (p *Prober) keyOn(address string) (key string, found bool) {
 	return key, false
 }
 
-// clientFor returns a client for probes of a master, without the hooks of the program's.
-func (p *Prober) clientFor(address string) redis.UniversalClient {
-	cluster, ok := p.client.(*redis.ClusterClient)
-	if !ok {
-		return p.newClient(p.client.(*redis.Client).Options())
+// newClient returns a client for probes of the master, without the hooks of the program's.
+func (m *Master) newClient() redis.UniversalClient {
+	m.mu.Lock()
+	server, timeout := m.options, m.prober.timeout
+	m.mu.Unlock()
+	to := func(server *redis.Options) *redis.Client {
+		o := *server
+		// With one connection it would go on to dial after the first failure.
+		o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 4, 0, -1, 1, true
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout
+		o.PushNotificationProcessor = nil // belongs to one client
+		return redis.NewClient(&o)
 	}
-	if key, _ := p.keyOn(address); address != "" {
-		if master := redisx.MasterOf(cluster, key); master != nil {
-			return p.newClient(master.Options())
-		}
+	if server != nil {
+		return to(server)
 	}
-	o := *cluster.Options()
-	o.NewClient = p.newClient
-	return redis.NewClusterClient(&o)
-}
-
-// newClient makes a client for the same server with the timeout of probes. With one connection it would go
-// on to dial after the first failure.
-func (p *Prober) newClient(as *redis.Options) *redis.Client {
-	o := *as
-	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 4, 0, -1, 1, true
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
-	o.PushNotificationProcessor = nil // belongs to one client
-	return redis.NewClient(&o)
+	all := *m.prober.client.(*redis.ClusterClient).Options()
+	all.NewClient = to
+	return redis.NewClusterClient(&all)
 }
 
 // tryProbe has the master take a write of the prober's client. A master without keys was

@@ -21,10 +21,7 @@ type deadline struct {
 	format  *format
 }
 
-type (
-	deadlineKey struct{} // of a context inside a command
-	beganKey    struct{} // of a context inside a call: when it began
-)
+type beganKey struct{} // of a context inside a call: when it began
 
 // Call returns a context whose commands are one call: all of them together have one
 // Options.Timeout, which begins now.
@@ -38,44 +35,15 @@ func Call(ctx context.Context) context.Context {
 // called returns when the call of the context began.
 func called(ctx context.Context) time.Time { return ctx.Value(beganKey{}).(time.Time) }
 
-// DialHook implements redis.Hook.
-func (d *deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (d *deadline) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if inCommand(ctx) {
-			return next(ctx, cmd)
-		}
-		return d.within(ctx, func(ctx context.Context) error {
-			if err := d.format.check(ctx); err != nil {
-				return err
-			}
-			return next(ctx, cmd)
-		})
-	}
-}
-
-// ProcessPipelineHook implements redis.Hook. The client's pipeline carries scripts for which the
-// format was checked, and this check itself.
-func (d *deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if inCommand(ctx) {
-			return next(ctx, cmds)
-		}
-		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
-	}
-}
-
-// inCommand reports whether a command is part of another: of a handshake, or the check of the format.
-func inCommand(ctx context.Context) bool { return ctx.Value(deadlineKey{}) != nil }
-
-func (d *deadline) within(ctx context.Context, do func(context.Context) error) error {
+func (d *deadline) within(ctx context.Context, next func(context.Context) error) error {
 	ctx = Call(ctx)
 	end := called(ctx).Add(d.timeout)
-	ctx, cancel := context.WithDeadlineCause(context.WithValue(ctx, deadlineKey{}, true), end, ErrSilent)
+	ctx, cancel := context.WithDeadlineCause(ctx, end, ErrSilent)
 	defer cancel()
-	err := do(ctx)
+	err := d.format.check(ctx)
+	if err == nil {
+		err = next(ctx)
+	}
 	if err == nil || err == redis.Nil {
 		return err
 	}

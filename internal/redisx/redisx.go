@@ -65,7 +65,7 @@ func Open(o Options) (redis.UniversalClient, error) {
 	} else {
 		client = redis.NewClient(settings.Simple())
 	}
-	client.AddHook(&deadline{o.Timeout, newFormat(client, o)})
+	client.AddHook(Around((&deadline{o.Timeout, newFormat(client, o)}).within))
 	client.AddHook(newMaster(client, o.Confirm))
 	return client, nil
 }
@@ -79,7 +79,7 @@ func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient
 		return client
 	}
 	client := redis.NewClusterClient(settings)
-	client.AddHook(&deadline{o.Timeout, newFormat(client, o)})
+	client.AddHook(Around((&deadline{o.Timeout, newFormat(client, o)}).within))
 	return client
 }
 
