@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -137,11 +138,13 @@ func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
 	if ctx.Err() != nil {
 		return false
 	}
-	if !unanswered(cause) {
+	_, network := errors.AsType[net.Error](cause) // also a context's deadline
+	decisive := outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrAway)
+	if !decisive && !network && !errors.Is(cause, redisx.ErrSilent) {
 		return m.State() == Away
 	}
 	probed, state := m.suspect(0, cause)
-	if state == Suspected && (outcomeOf(cause) == refused || errors.Is(cause, redisx.ErrAway)) {
+	if state == Suspected && decisive {
 		enough, cancel := context.WithTimeout(ctx, m.prober.timeout)
 		defer cancel()
 		select {

@@ -52,14 +52,20 @@ var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 10
 
 // Try has the master take a write of the program's own client.
 func (m *Master) Try(ctx context.Context) error {
+	if err := m.write(ctx, m.prober.client); err != nil {
+		return fmt.Errorf("trying a write on Redis: %w", err)
+	}
+	return nil
+}
+
+// write has the master take a write of a client. One without keys was replaced, and another one answers for them.
+func (m *Master) write(ctx context.Context, client redis.UniversalClient) error {
 	key, found := m.prober.keyOn(m.Address)
 	if !found {
 		return nil
 	}
-	if _, err := tryWrite.Run(ctx, m.prober.client, key); err != nil {
-		return fmt.Errorf("trying a write on Redis: %w", err)
-	}
-	return nil
+	_, err := tryWrite.Run(ctx, client, key)
+	return err
 }
 
 // keyOn returns a key on the master to try a write with, and reports whether there is one. Any
@@ -95,18 +101,13 @@ func (m *Master) newClient() redis.UniversalClient {
 	return redis.NewClusterClient(&all)
 }
 
-// tryProbe has the master take a write of the prober's client. A master without keys was
-// replaced, and another one answers for them.
+// tryProbe has the master take a write of the prober's client.
 func (m *Master) tryProbe(ctx context.Context, client redis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(ctx, m.prober.timeout)
 	defer cancel()
-	key, found := m.prober.keyOn(m.Address)
-	if !found {
-		return nil
-	}
-	_, err := tryWrite.Run(ctx, client, key)
+	err := m.write(ctx, client)
 	if outcomeOf(err) == refused { // perhaps only the connection was broken
-		_, err = tryWrite.Run(ctx, client, key)
+		err = m.write(ctx, client)
 	}
 	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
 		cluster.ReloadState(ctx) // another may be the master by now
@@ -120,31 +121,21 @@ var refusals = []string{"OOM", "READONLY", "NOAUTH", "WRONGPASS", "NOPERM", "LOA
 // outcomeOf returns what the error of a call says of the master.
 func outcomeOf(err error) outcome {
 	switch {
-	case err == nil || redisx.IsReply(err) && !refuses(err):
+	case err == nil:
 		return answered
-	case redisx.IsReply(err) || broken(err):
-		return refused
+	case redisx.IsReply(err):
+		if slices.ContainsFunc(refusals, func(word string) bool { return redis.HasErrorPrefix(err, word) }) {
+			return refused
+		}
+		return answered
 	case isAny(err, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, redis.ErrPoolTimeout):
 		return inconclusive
+	case strings.Contains(err.Error(), "all sentinels specified in configuration are unreachable"): // which says nothing of it
+		return silent
+	case isAny(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED):
+		return refused // or the connection ended
 	}
 	return silent
-}
-
-func refuses(reply error) bool {
-	return slices.ContainsFunc(refusals, func(word string) bool { return redis.HasErrorPrefix(reply, word) })
-}
-
-// unanswered reports whether the error of a call can be the master's silence or refusal.
-func unanswered(err error) bool {
-	_, network := errors.AsType[net.Error](err) // also a context's deadline
-	return network || isAny(err, redisx.ErrAway, redisx.ErrSilent) || outcomeOf(err) == refused
-}
-
-// broken reports whether a connection was refused or ended. Sentinels that refuse say nothing of
-// the master.
-func broken(err error) bool {
-	return !strings.Contains(err.Error(), "all sentinels specified in configuration are unreachable") &&
-		isAny(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED)
 }
 
 func isAny(err error, kinds ...error) bool {

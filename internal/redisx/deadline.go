@@ -44,19 +44,14 @@ func (d *deadline) within(ctx context.Context, next func(context.Context) error)
 	if err == nil {
 		err = next(ctx)
 	}
-	if err == nil || err == redis.Nil {
-		return err
-	}
-	return d.explained(ctx, err)
-}
-
-func (d *deadline) explained(ctx context.Context, err error) error {
+	var network net.Error
 	switch {
-	case saysWhy(err):
+	case err == nil || err == redis.Nil || saysWhy(err):
 		return err
 	case IsReply(err):
 		return withoutArguments(err)
-	case endOf(ctx) == ErrSilent || timedOut(err) && ctx.Err() == nil:
+	case endOf(ctx) == ErrSilent,
+		ctx.Err() == nil && (errors.As(err, &network) && network.Timeout() || errors.Is(err, redis.ErrPoolTimeout)):
 		return fmt.Errorf("%w (%s)", ErrSilent, d.timeout)
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -97,12 +92,6 @@ func saysWhy(err error) bool {
 		}
 	}
 	return false
-}
-
-func timedOut(err error) bool {
-	var network net.Error
-	return errors.As(err, &network) && network.Timeout() ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
 }
 
 // reply is an answer of Redis without what it repeats of the command.

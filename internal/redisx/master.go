@@ -112,10 +112,7 @@ func (m *master) confirmed(ctx context.Context, r run, before ...redis.Cmder) er
 	}
 	left := max(time.Millisecond, time.Until(end)-wayBack)
 	replicas, err := conn.Wait(ctx, m.confirm, left).Result()
-	if err != nil {
-		return fmt.Errorf("%w in time", ErrUnconfirmed)
-	}
-	if replicas < int64(m.confirm) {
+	if err != nil || replicas < int64(m.confirm) {
 		return fmt.Errorf("%w in time: %d of %d have", ErrUnconfirmed, replicas, m.confirm)
 	}
 	return nil

@@ -56,31 +56,27 @@ func Open(o Options) (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("opening Redis: %w", err)
 	}
 	o.apply(settings)
-	if settings.IsClusterMode {
-		return openCluster(settings.Cluster(), o), nil
-	}
-	var client *redis.Client
-	if settings.MasterName != "" {
+	var client redis.UniversalClient
+	switch {
+	case settings.IsClusterMode:
+		cluster := settings.Cluster()
+		cluster.DisableRoutingPolicies = true // else the first calls would ask any server what commands there are
+		cluster.NewClient = func(node *redis.Options) *redis.Client {
+			client := redis.NewClient(node)
+			client.AddHook(newMaster(client, o.Confirm))
+			return client
+		}
+		client = redis.NewClusterClient(cluster)
+	case settings.MasterName != "":
 		client = redis.NewFailoverClient(settings.Failover())
-	} else {
+	default:
 		client = redis.NewClient(settings.Simple())
 	}
 	client.AddHook(Around((&deadline{o.Timeout, newFormat(client, o)}).within))
-	client.AddHook(newMaster(client, o.Confirm))
-	return client, nil
-}
-
-func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient {
-	// Else the first calls would ask any server what commands there are.
-	settings.DisableRoutingPolicies = true
-	settings.NewClient = func(node *redis.Options) *redis.Client {
-		client := redis.NewClient(node)
-		client.AddHook(newMaster(client, o.Confirm))
-		return client
+	if server, ok := client.(*redis.Client); ok {
+		client.AddHook(newMaster(server, o.Confirm))
 	}
-	client := redis.NewClusterClient(settings)
-	client.AddHook(Around((&deadline{o.Timeout, newFormat(client, o)}).within))
-	return client
+	return client, nil
 }
 
 // apply adds to the settings of a URL those that bound a call.

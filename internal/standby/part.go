@@ -36,41 +36,35 @@ func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 // alone with the record's lock held. Where Redis may have carried out the call, it is decided alone only
 // if it is repeatable.
 func (p *part) decide(ctx context.Context, key string, repeatable bool, together func() error, alone func(ctx context.Context) error) error {
-	const tries = 4
-	for range tries {
+	err := errAgain
+	for tries := 4; err == errAgain && tries > 0; tries-- {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var err error
-		if m := p.o.Prober.MasterOf(key); m.State() == prober.Away {
-			err = p.decideAlone(ctx, m, key, alone)
-		} else {
+		m := p.o.Prober.MasterOf(key)
+		if m.State() != prober.Away {
 			err = p.decideTogether(ctx, m, key, together)
 			again := repeatable || redisx.Undone(err) || errors.Is(err, errNotSynced)
 			if err != nil && err != errAgain && m.Failed(ctx, err) && again {
 				err = errAgain
 			}
+			continue
 		}
-		if err != errAgain {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced)
-}
-
-func (p *part) decideAlone(ctx context.Context, m *prober.Master, key string, alone func(context.Context) error) error {
-	return p.locked(ctx, key, func(ctx context.Context) error {
-		if m.State() != prober.Away {
-			return errAgain
-		}
-		p.noteOutage()
-		if p.mirrored {
-			if err := p.mirror.complete(); err != nil {
+		err = p.locked(ctx, key, func(ctx context.Context) error {
+			if m.State() != prober.Away {
+				return errAgain
+			}
+			p.noteOutage()
+			if err := p.mirror.complete(); p.mirrored && err != nil {
 				return err
 			}
-		}
-		return alone(ctx)
-	})
+			return alone(ctx)
+		})
+	}
+	if err == errAgain {
+		err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced)
+	}
+	return err
 }
 
 // locked calls do with the record's lock held, and patience for the node's own disk, which is waited for once.

@@ -89,7 +89,11 @@ func (st *store) updateAlone(ctx context.Context, key string, step keyed.Step) e
 // moved into the journal, so that the node no longer decides about it. Otherwise a code that Redis has, unconfirmed,
 // could be right twice, there and here.
 func (st *store) apply(ctx context.Context, key string, some []operation) error {
-	change, err := st.read(ctx, key)
+	var change []byte
+	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		change = bytes.Clone(old)
+		return st.merge(nil, old, now)
+	})
 	if err != nil {
 		return err
 	}
@@ -112,15 +116,6 @@ func (st *store) apply(ctx context.Context, key string, some []operation) error 
 		_ = st.journal.forget(later, st.keyOf(key), some...)
 	}
 	return err
-}
-
-// read returns the own value.
-func (st *store) read(ctx context.Context, key string) (own []byte, err error) {
-	_, err = st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
-		own = bytes.Clone(old)
-		return st.merge(nil, old, now)
-	})
-	return own, err
 }
 
 // moveToJournal merges the own value into that of the operation, and removes it.

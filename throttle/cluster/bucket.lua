@@ -22,7 +22,6 @@ local function drainTo(moment)
   if moment > at then at, level = moment, drained(level, moment - at) end
 end
 
-if step == 'peek' then return '0' .. stamp .. state end
 if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0

@@ -16,7 +16,6 @@ local function current()
   return start, count, clock
 end
 
-if step == 'peek' then return '0' .. stamp .. state end
 if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"sync"
@@ -86,22 +87,22 @@ func (h *remembering) Do(ctx context.Context, key string, op throttle.Op) (throt
 	switch op.Step {
 	case throttle.StepTake, throttle.StepPeek:
 	case throttle.StepRecall:
-		r, _ := h.refuse(p, at, op)
+		r, _, _ := h.refuse(p, at, op)
 		return r, nil
 	default:
 		defer p.forget(at)
 		return h.Home.Do(ctx, key, op)
 	}
-	r, known := h.refuse(p, at, op)
+	r, known, forgot := h.refuse(p, at, op)
 	if known && !r.Remembered {
 		ctx = redisx.Call(ctx) // waiting is part of the call
 		defer p.waitTurn(ctx, at)()
-		r, known = h.refuse(p, at, op)
+		r, known, forgot = h.refuse(p, at, op)
 	}
 	if r.Remembered {
 		return r, nil
 	}
-	next, forgot := &refused{asked: h.since()}, p.forgotten()
+	next := &refused{asked: h.since()}
 	r, err := h.Home.Do(ctx, key, op)
 	if err != nil || r.Degraded { // a node alone needs no memory
 		return r, err
@@ -124,32 +125,29 @@ func (h *remembering) Do(ctx context.Context, key string, op throttle.Op) (throt
 }
 
 // refuse answers a step if a remembered state refuses it. Known reports that there is a state, perhaps one that
-// is too old or refuses no longer.
-func (h *remembering) refuse(p *part, at place, op throttle.Op) (r throttle.Reply, known bool) {
+// is too old or refuses no longer. Forgot tells later whether a key was forgotten meanwhile.
+func (h *remembering) refuse(p *part, at place, op throttle.Op) (r throttle.Reply, known bool, forgot uint64) {
 	since := h.since()
-	kept := p.find(at, since)
+	kept, forgot := p.find(at, since)
 	if kept == nil {
-		return r, false
+		return r, false, forgot
 	}
 	// The home's clock is between the two, and the step is refused at both.
 	earliest, latest := kept.now+(since-kept.answered)/1000, kept.now+(since-kept.asked)/1000+1
-	if since-kept.asked > maxAge || admits(op, kept.state, latest) {
-		return r, true
+	var v throttle.Verdict
+	if op.Step == throttle.StepTake { // which is admitted under an id that is on record
+		_, v = op.Take(kept.state, latest)
+	} else {
+		v = op.By.Peek(kept.state, latest)
+	}
+	if v.Allowed || since-kept.asked > maxAge {
+		return r, true, forgot
 	}
 	h.counts.refusals.Add(1)
-	return throttle.Reply{State: kept.state, Now: earliest, Remembered: true}, true
+	return throttle.Reply{State: kept.state, Now: earliest, Remembered: true}, true, forgot
 }
 
-// admits reports whether a state admits a step. A Take of an id that is on record is admitted.
-func admits(op throttle.Op, state []byte, now int64) bool {
-	if op.Step != throttle.StepTake {
-		return op.By.Peek(state, now).Allowed
-	}
-	_, v := op.Take(state, now)
-	return v.Allowed
-}
-
-func (p *part) find(at place, since int64) *refused {
+func (p *part) find(at place, since int64) (kept *refused, forgot uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if age := since - p.turned; age >= maxAge {
@@ -158,17 +156,7 @@ func (p *part) find(at place, since int64) *refused {
 			p.old = nil
 		}
 	}
-	if kept := p.new[at]; kept != nil {
-		return kept
-	}
-	return p.old[at]
-}
-
-// forgotten is noted before a home is asked: what it answers is not kept if a key was forgotten meanwhile.
-func (p *part) forgotten() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.forgot
+	return cmp.Or(p.new[at], p.old[at]), p.forgot
 }
 
 func (p *part) forget(at place) {

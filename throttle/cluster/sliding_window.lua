@@ -27,7 +27,6 @@ local function add(at)
   counts[i] = math.min(counts[i] + 1, 2 ^ 32 - 1)
 end
 
-if step == 'peek' then return '0' .. stamp .. state end
 if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0
