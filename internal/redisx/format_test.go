@@ -30,6 +30,9 @@ func TestFormat_Another_RedisIsNotAsked(t *testing.T) {
 		if _, err := run(next, "key"); !errors.Is(err, redisx.ErrFormat) || !redisx.Undone(err) {
 			t.Errorf("another format: %v", err)
 		}
+		if _, err := next.Pipelined(ctx, func(p redis.Pipeliner) error { return p.Get(ctx, "key").Err() }); !errors.Is(err, redisx.ErrFormat) {
+			t.Errorf("a pipeline, another format: %v", err)
+		}
 	}
 	for name, client := range map[string]redis.UniversalClient{"running": first, "new": with(1, "mailgate"), "another prefix": with(2, "staging")} {
 		if _, err := run(client, "key"); err != nil {

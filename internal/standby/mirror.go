@@ -38,8 +38,13 @@ var errIncomplete = errors.New("the node's own records lack admissions that stil
 // records are only too strict. It has a context of its own, as a send does not depend on it. The writes
 // of a key are made in order.
 func (m *mirror) write(k recordKey, until int64, write func(ctx context.Context) error) {
+	count := sync.OnceFunc(func() { // a decision that the records lack, or took late
+		if until > 0 {
+			m.unrecorded.Add(1)
+		}
+	})
 	if m.late.Load() >= maxLate {
-		m.count(until)
+		count()
 		m.lacks(until, errors.New("too many earlier writes have not ended"))
 		return
 	}
@@ -47,8 +52,9 @@ func (m *mirror) write(k recordKey, until int64, write func(ctx context.Context)
 	before, made := m.last[k], make(chan struct{})
 	m.last[k] = made
 	m.mu.Unlock()
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		if before != nil {
 			<-before
 		}
@@ -60,7 +66,10 @@ func (m *mirror) write(k recordKey, until int64, write func(ctx context.Context)
 		}
 		m.mu.Unlock()
 		close(made)
-		done <- errors.Join(err, durable(ctx))
+		if err = errors.Join(err, durable(ctx)); err != nil {
+			count()
+			m.lacks(until, err)
+		}
 	}()
 	wait := patience
 	if m.late.Load() > 0 { // a send that is charged to several rules waits once
@@ -69,27 +78,14 @@ func (m *mirror) write(k recordKey, until int64, write func(ctx context.Context)
 	enough := time.NewTimer(wait)
 	defer enough.Stop()
 	select {
-	case err := <-done:
-		if err != nil {
-			m.count(until)
-			m.lacks(until, err)
-		}
+	case <-done:
 	case <-enough.C:
-		m.count(until)
+		count()
 		m.late.Add(1)
 		go func() {
-			if err := <-done; err != nil {
-				m.lacks(until, err)
-			}
+			<-done
 			m.late.Add(-1)
 		}()
-	}
-}
-
-// count counts a decision that the records lack, or took late.
-func (m *mirror) count(until int64) {
-	if until > 0 {
-		m.unrecorded.Add(1)
 	}
 }
 
