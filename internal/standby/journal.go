@@ -67,8 +67,8 @@ func newJournal(table *cache.Table, most int) *journal {
 	return &journal{table: table, most: most, records: map[recordKey][]operation{}}
 }
 
-// maxOperations bounds the journal to about 256 MiB of memory: a record with one operation takes
-// some 500 bytes.
+// maxOperations bounds the journal to about 128 MiB of memory: a record with one operation takes
+// some 250 bytes.
 const maxOperations = 500_000
 
 var (
