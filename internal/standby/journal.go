@@ -37,6 +37,11 @@ type operation struct {
 	value []byte // of a value: what Redis may already have of it
 }
 
+// refunds reports whether this release of a counter takes an admission back. A counter knows times, and no ids.
+func (o operation) refunds(admitted operation) bool {
+	return admitted.kind == record && admitted.a.At == o.a.At && admitted.by == o.by
+}
+
 func (o operation) compare(order int64) int { return cmp.Compare(o.order, order) }
 
 // recordKey names a record: the part that it belongs to, and its key there.
@@ -198,12 +203,12 @@ func (j *journal) forget(ctx context.Context, k recordKey, some ...operation) er
 	return nil
 }
 
-// find returns the newest operation with an id.
-func (j *journal) find(k recordKey, id throttle.ID) (o operation, found bool) {
+// find returns the newest operation of a record that is one of those.
+func (j *journal) find(k recordKey, those func(operation) bool) (o operation, found bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, o := range slices.Backward(j.records[k]) {
-		if o.a.ID == id {
+		if those(o) {
 			return o, true
 		}
 	}

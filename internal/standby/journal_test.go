@@ -31,7 +31,7 @@ func TestJournal_Full_Refuses(t *testing.T) {
 		must.OK(t, j.put(t.Context(), alice, recorded(forever)))
 	}
 	must.OK(t, j.put(t.Context(), alice, last))
-	last, _ = j.find(alice, last.a.ID)
+	last = j.some(alice, j.most, forever)[j.most-1]
 	for _, c := range []struct {
 		o    operation
 		want error

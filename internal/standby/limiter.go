@@ -98,21 +98,19 @@ func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r th
 	return err
 }
 
-// journalRelease notes a release. Redis may have an admission of the journal already: an exact one
-// becomes a release, one of a counter is dropped. A counter's release that the node did not find is
-// not noted.
+// journalRelease notes a release. Redis may have an admission of the journal already: an exact one becomes a release, one
+// of a counter is dropped. A counter's release that the node did not find is not noted.
 func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, had bool) error {
-	a := op.All[0]
-	o, found := h.journal.find(h.keyOf(key), a.ID)
-	if !op.By.Exact() {
-		if found {
-			return h.journal.forget(ctx, h.keyOf(key), o)
-		}
-		if !had {
-			return nil
-		}
+	o := operation{kind: release, by: textOf(op.By), a: op.All[0], until: h.o.Clock.Now() + op.By.Window()}
+	if op.By.Exact() {
+		admitted, _ := h.journal.find(h.keyOf(key), func(j operation) bool { return j.a.ID == o.a.ID })
+		o.order = admitted.order
+	} else if !had {
+		return nil
+	} else if admitted, found := h.journal.find(h.keyOf(key), o.refunds); found {
+		return h.journal.forget(ctx, h.keyOf(key), admitted)
 	}
-	return h.journal.put(ctx, h.keyOf(key), operation{order: o.order, kind: release, by: textOf(op.By), a: a, until: h.o.Clock.Now() + op.By.Window()})
+	return h.journal.put(ctx, h.keyOf(key), o)
 }
 
 // apply sends operations to Redis in their order, each by the algorithm that admitted it, and neighbouring admissions by

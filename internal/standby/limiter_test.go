@@ -112,6 +112,50 @@ func TestTake_RefundedAndChargedInOutage_AppliedInThisOrder(t *testing.T) {
 	}
 }
 
+// A journal has each step of an id, in order: what was refunded and charged again counts from the new time.
+func TestTake_RefundedAndChargedAgainUnderItsId_CountsFromTheNewTime(t *testing.T) {
+	t.Parallel()
+	server := redistest.Durable(t)
+	n := start(t, server.URL())
+	before := n.admit(t, "alice", false)
+	away(t, server, n)
+	for _, a := range []throttle.Admission{before, n.admit(t, "alice", true)} {
+		if released, err := n.mailbox.Release(t.Context(), "alice", a); err != nil || !released {
+			t.Fatalf("released %v, %v", released, err)
+		}
+	}
+	again := must.Get(n.mailbox.TakeID(t.Context(), "alice", before.ID))(t)
+	if again.At == before.At {
+		t.Fatal("charged again at the same time")
+	}
+	back(t, server, n)
+	if got := history(t, server.Client(), "alice"); !slices.Equal(got, throttle.History{again.Admission}) {
+		t.Errorf("Redis has %v, want %v", got, again.Admission)
+	}
+}
+
+// A counter counts each charge and each refund, also those under one id.
+func TestTake_CounterUnderOneIdInOutage_EachIsApplied(t *testing.T) {
+	t.Parallel()
+	server := redistest.Durable(t)
+	n := start(t, server.URL())
+	a := n.takeAction(t)
+	for range 2 {
+		must.Get(n.action.TakeID(t.Context(), "refunded", a.ID))(t)
+	}
+	away(t, server, n)
+	must.Get(n.action.TakeID(t.Context(), "caller", a.ID))(t)
+	must.Get(n.action.TakeID(t.Context(), "caller", a.ID))(t)
+	for range 2 {
+		must.Get(n.action.Release(t.Context(), "refunded", a))(t)
+	}
+	back(t, server, n)
+	n.actionsLeft(t, 0)
+	if v := must.Get(n.action.Peek(t.Context(), "refunded"))(t); v.Sent != 0 {
+		t.Errorf("%d count after both were refunded", v.Sent)
+	}
+}
+
 // onRedisAre expects so many sends of alice on Redis.
 func onRedisAre(t *testing.T, server *redistest.Server, want int) {
 	t.Helper()

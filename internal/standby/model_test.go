@@ -28,7 +28,9 @@ type modelStep int
 const (
 	takeByRule modelStep = iota
 	takeByOverride
-	giveBack // the first admission that it has
+	giveBack       // the first admission that it has
+	giveBackNewest // the last
+	modelSteps
 )
 
 // modelFault is what goes wrong at a call.
@@ -40,6 +42,8 @@ const (
 	crashBefore            // the node restarts, and the call is not sent
 	crashAfter             // the call is carried out, and the node restarts
 	failover               // the newest change is forgotten, and the call is not carried out
+	awayBefore             // the call is not carried out, and the node takes a further step alone
+	awayAfter              // the call is carried out, and the node takes a further step alone
 	modelFaults
 )
 
@@ -71,6 +75,8 @@ type modelEntry struct {
 	by   throttle.Algorithm
 	a    throttle.Admission
 	ends int64 // when its window does
+
+	again bool // Redis has it, and the reply was lost
 }
 
 func (e modelEntry) op() throttle.Op {
@@ -87,13 +93,15 @@ type modelNode struct {
 	locks   *locks
 	had     []modelEntry // admissions that it may give back
 	alone   []modelEntry
+	without []modelEntry        // alone, without what was charged and given back while Redis was away again; may be nil
 	ask     func(struct{}) bool // has the run go on elsewhere
 	crashed bool
+	away    bool
 }
 
 // start is a start of the node, which reads its journal.
 func (n *modelNode) start(t testing.TB) {
-	n.crashed = false
+	n.crashed, n.away = false, false
 	s := &Standby{o: Options{Clock: NewClock(), Log: slog.New(slog.DiscardHandler)}, locks: n.locks, work: t.Context()}
 	s.journal = newJournal(n.table, maxOperations)
 	s.o.Clock.heard(*n.run.now)
@@ -118,7 +126,8 @@ func (n *modelNode) Do(ctx context.Context, key string, op throttle.Op) (r throt
 		return r, errModel
 	}
 	n.crashed = fault == crashBefore || fault == crashAfter
-	if fault == crashBefore {
+	n.away = fault == awayBefore || fault == awayAfter
+	if fault == crashBefore || fault == awayBefore {
 		return r, errModel
 	}
 	if r, err = n.run.redis.Do(ctx, key, op); fault != noFault {
@@ -131,31 +140,40 @@ func (n *modelNode) Do(ctx context.Context, key string, op throttle.Op) (r throt
 func (n *modelNode) take(t testing.TB, s modelStep, decide func(op throttle.Op) (throttle.Reply, error)) (e modelEntry, done bool) {
 	e = modelEntry{step: throttle.StepTake, by: n.run.rule, a: throttle.Admission{ID: throttle.ID(fmt.Appendf(nil, "%08d", *n.run.now%1e8))}}
 	switch {
-	case s == giveBack && len(n.had) == 0:
+	case s >= giveBack && len(n.had) == 0:
 		return e, false
 	case s == giveBack:
 		e, n.had = n.had[0], n.had[1:]
+		e.step = throttle.StepRelease
+	case s == giveBackNewest:
+		e, n.had = n.had[len(n.had)-1], n.had[:len(n.had)-1]
 		e.step = throttle.StepRelease
 	case s == takeByOverride:
 		e.by = n.run.override
 	}
 	r := must.Get(decide(e.op()))(t)
-	if r.Done && s != giveBack {
+	if r.Done && s < giveBack {
 		_, v := e.op().Take(r.State, r.Now)
 		e.step, e.a = throttle.StepRecord, v.Admission
 		n.had = append(n.had, e)
 	}
 	e.ends = max(*n.run.now, e.a.At) + e.by.Window()
-	return e, r.Done || s == giveBack && e.by.Exact()
+	return e, r.Done || s >= giveBack && e.by.Exact()
 }
 
-// note notes a step that the node took alone. What was charged and given back alone was never there.
-func (n *modelNode) note(e modelEntry) {
-	charged := slices.IndexFunc(n.alone, func(c modelEntry) bool { return c.a.ID == e.a.ID })
-	if charged >= 0 {
-		n.alone = slices.Delete(n.alone, charged, charged+1)
-	} else {
-		n.alone = append(n.alone, e)
+// takeAlone takes one step alone, and notes it. What was charged and given back alone was never there.
+func (n *modelNode) takeAlone(t testing.TB, s modelStep) {
+	e, done := n.take(t, s, func(op throttle.Op) (throttle.Reply, error) { return n.home.alone(t.Context(), modelKey.key, op) })
+	if !done {
+		return
+	}
+	before := n.alone
+	n.alone = append(slices.Clip(before), e)
+	if charged := slices.IndexFunc(before, func(c modelEntry) bool { return c.a.ID == e.a.ID }); charged >= 0 {
+		n.without = slices.Delete(slices.Clone(before), charged, charged+1)
+		if !n.away {
+			n.alone, n.without = n.without, nil
+		}
 	}
 }
 
@@ -167,7 +185,7 @@ type modelRun struct {
 	redis          *modelHome
 	fault          modelFault
 	locks          [2]*locks
-	gives          map[modelFault]map[string]bool // what the steps may give, by the fault
+	gives          map[string]map[string]bool // what the steps may give, by the fault and the entries
 }
 
 // modelCase is what is walked: two algorithms on one record, and the steps of both nodes.
@@ -181,7 +199,7 @@ var modelKey = recordKey{"rule", "alice"}
 
 // walkModel walks all runs, and returns the first that ends in a state that the steps do not give.
 func walkModel(t testing.TB, c modelCase) (runs int, fault string) {
-	run := &modelRun{rule: c.rule, override: c.override, locks: [2]*locks{newLocks(), newLocks()}, gives: map[modelFault]map[string]bool{}}
+	run := &modelRun{rule: c.rule, override: c.override, locks: [2]*locks{newLocks(), newLocks()}, gives: map[string]map[string]bool{}}
 	for more := true; more && fault == ""; more = run.another() {
 		runs++
 		fault = run.walk(t, c)
@@ -212,8 +230,8 @@ func (run *modelRun) walk(t testing.TB, c modelCase) (wrong string) {
 					n.copy(modelKey.key, op, r)
 					return r, err
 				})
-			} else if e, done := n.take(t, c.steps[i][at], func(op throttle.Op) (throttle.Reply, error) { return n.home.alone(t.Context(), modelKey.key, op) }); done {
-				n.note(e)
+			} else {
+				n.takeAlone(t, c.steps[i][at])
 			}
 		}
 	}
@@ -227,7 +245,7 @@ func (run *modelRun) walk(t testing.TB, c modelCase) (wrong string) {
 	*run.now += 2000
 	run.sync(t, nodes[:])
 	got := run.verdicts(run.redis)
-	allowed := run.allowed(first, nodes[0].alone, nodes[1].alone)
+	allowed := run.allowed(first, nodes[0], nodes[1])
 	if !allowed[got] {
 		return fmt.Sprintf("%v with fault %d, choices %v: Redis says %s; the steps give %v", c.steps, run.fault, run.made, got, slices.Sorted(maps.Keys(allowed)))
 	}
@@ -246,6 +264,10 @@ func (run *modelRun) sync(t testing.TB, nodes []*modelNode) {
 				}
 				if n.crashed {
 					n.start(t)
+				}
+				if n.away {
+					n.takeAlone(t, []modelStep{takeByRule, giveBackNewest}[run.choose(2)])
+					n.away = false
 				}
 			}
 		})
@@ -274,54 +296,68 @@ func (run *modelRun) verdicts(m *modelHome) string {
 // allowed returns what Redis may say: what both nodes' steps give, in every order that keeps each node's. A lost reply or
 // a crash may have a counter count some twice, and miss a refund, and a start leaves out what no longer counts by its
 // own windows. A failover may forget some.
-func (run *modelRun) allowed(first modelHome, a, b []modelEntry) map[string]bool {
-	if run.gives[run.fault] != nil {
-		return run.gives[run.fault]
+func (run *modelRun) allowed(first modelHome, a, b *modelNode) map[string]bool {
+	given := fmt.Sprint(run.fault, a.alone, a.without, b.alone, b.without)
+	if run.gives[given] != nil {
+		return run.gives[given]
 	}
 	allowed := map[string]bool{}
-	run.gives[run.fault] = allowed
-	for _, a := range run.faulty(a) {
-		for _, b := range run.faulty(b) {
-			run.merge(first, a, b, allowed)
+	run.gives[given] = allowed
+	for _, ofA := range a.entries() {
+		for _, ofB := range b.entries() {
+			run.merge(first, [2][]modelEntry{ofA, ofB}, map[string]bool{}, allowed)
 		}
 	}
 	return allowed
 }
 
-func (run *modelRun) merge(m modelHome, a, b []modelEntry, allowed map[string]bool) {
-	if len(a)+len(b) == 0 {
+// entries returns the node's entries, and what they may be besides.
+func (n *modelNode) entries() [][]modelEntry {
+	if n.without == nil {
+		return [][]modelEntry{n.alone}
+	}
+	return [][]modelEntry{n.alone, n.without}
+}
+
+// merge notes what comes of the entries that are left, by all ways that were not seen yet.
+func (run *modelRun) merge(m modelHome, left [2][]modelEntry, seen, allowed map[string]bool) {
+	way := fmt.Sprint(left, m.expires, m.state)
+	if seen[way] {
+		return
+	}
+	seen[way] = true
+	if len(left[0])+len(left[1]) == 0 {
 		allowed[run.verdicts(&m)] = true
 	}
-	for i, all := range [2][]modelEntry{a, b} {
+	for i, all := range left {
 		if len(all) == 0 {
 			continue
 		}
-		after := m
-		_, _ = after.Do(context.Background(), "", all[0].op())
-		if i == 0 {
-			run.merge(after, a[1:], b, allowed)
-		} else {
-			run.merge(after, a, b[1:], allowed)
+		rest := left
+		rest[i] = all[1:]
+		for _, times := range run.times(all[0]) {
+			after := m
+			if times > 0 {
+				_, _ = after.Do(context.Background(), "", all[0].op())
+			}
+			if times > 1 { // the other node's may be in between
+				rest[i] = slices.Clone(all)
+				rest[i][0].again = true
+			}
+			run.merge(after, rest, seen, allowed)
 		}
 	}
 }
 
-// faulty returns what may come of a node's entries.
-func (run *modelRun) faulty(entries []modelEntry) (all [][]modelEntry) {
-	all = append(all, nil)
-	for _, e := range entries {
-		var next [][]modelEntry
-		for _, before := range all {
-			next = append(next, append(slices.Clip(before), e))
-			switch {
-			case run.fault == noFault:
-			case run.fault == failover || e.ends <= *run.now || e.step == throttle.StepRelease && !e.by.Exact():
-				next = append(next, before)
-			case !e.by.Exact():
-				next = append(next, append(slices.Clip(before), e, e))
-			}
-		}
-		all = next
+// times returns how often Redis may have carried out an entry.
+func (run *modelRun) times(e modelEntry) []int {
+	switch {
+	case run.fault == noFault || e.again:
+		return []int{1}
+	case run.fault == failover || e.ends <= *run.now || e.step == throttle.StepRelease && !e.by.Exact():
+		return []int{0, 1}
+	case !e.by.Exact():
+		return []int{1, 2}
 	}
-	return all
+	return []int{1}
 }

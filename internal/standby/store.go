@@ -77,8 +77,11 @@ func (st *store) updateAlone(ctx context.Context, key string, step keyed.Step) e
 	if err != nil || !changed {
 		return err
 	}
-	o, _ := st.journal.find(st.keyOf(key), throttle.ID{})
-	o.kind, o.until = value, max(o.until, until)
+	o := operation{kind: value}
+	if before := st.journal.some(st.keyOf(key), 1, forever); len(before) > 0 {
+		o = before[0]
+	}
+	o.until = max(o.until, until)
 	if err := st.journal.put(ctx, st.keyOf(key), o); err != nil {
 		return throttle.Unavailable("changing a record", err)
 	}

@@ -56,9 +56,11 @@ func modelPairs(t testing.TB) map[string][2]throttle.Algorithm {
 // modelScripts are the steps of a node: the first is by Redis.
 func modelScripts() (all [][3]modelStep) {
 	for first := range giveBack {
-		for second := range giveBack + 1 {
-			for third := range giveBack + 1 {
-				all = append(all, [3]modelStep{first, second, third})
+		for second := range giveBackNewest {
+			for third := range modelSteps {
+				if second < giveBack || third < giveBack { // else there is nothing to give back
+					all = append(all, [3]modelStep{first, second, third})
+				}
 			}
 		}
 	}
