@@ -2,14 +2,17 @@ package standby
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -62,6 +65,35 @@ func TestJournal_All_SinceAsOnDisk(t *testing.T) {
 		all = all[1:]
 		return true
 	}))
+}
+
+// Decisions change a long journal while its records are listed: what is listed is then of no one moment.
+func TestJournal_All_WaitedForByNoDecision(t *testing.T) {
+	const many = 20_000
+	j := openJournal(t)
+	key := func(i int64) recordKey { return recordKey{"mailbox", fmt.Sprint(i)} }
+	next := func() {
+		o := operation{order: j.last.Add(1)}
+		j.keep(key(o.order), o)
+	}
+	for range many {
+		next()
+	}
+	var deciding sync.WaitGroup
+	defer deciding.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	deciding.Go(func() {
+		for i := int64(1); ctx.Err() == nil; i++ {
+			next()
+			_ = j.forget(ctx, key(i), operation{order: i})
+		}
+	})
+	servertest.Eventually(t, "a decision to be made meanwhile", func() bool {
+		all := j.all()
+		slices.SortFunc(all, func(a, b waiting) int { return cmp.Compare(a.since, b.since) })
+		return all[len(all)-1].since-all[0].since >= int64(len(all))
+	})
 }
 
 func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
