@@ -86,7 +86,7 @@ func (p *part) locked(ctx context.Context, key string, do func(context.Context) 
 
 func (p *part) decideTogether(ctx context.Context, m *prober.Master, key string, together func() error) error {
 	k := p.keyOf(key)
-	if p.journal.has(k) {
+	for p.journal.has(k) {
 		if err := p.settle(ctx, m, key); err == errAgain {
 			return err
 		} else if err != nil {

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // returned is a node whose Redis is back, with so many entries in its journal, each of another mailbox. They are synced once Start
@@ -62,6 +65,25 @@ func TestSync_ManyEntries_DecisionsGoOn(t *testing.T) {
 		t.Fatalf("%d decisions were made while %d entries were synced, want %d or more", len(took), entries, least)
 	}
 	t.Logf("%d decisions; the longest took %v", len(took), took[len(took)-1])
+}
+
+// A decision about a record with many entries waits for all of them.
+func TestTake_LongJournalOfOneRecord_DecidedByRedis(t *testing.T) {
+	const entries = 600
+	server := redistest.Durable(t)
+	n := open(t, t.TempDir(), server.URL())
+	window := must.Get(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: entries + 1, Window: 24 * time.Hour}))(t)
+	l := n.Limiter("window", onRedis(t, n.client, "window", window), local.New(n.store.Table("window"), window))
+	n.admit(t, "before", false)
+	away(t, server, n)
+	for range entries {
+		must.Get(l.Take(t.Context(), "alice"))(t)
+	}
+	server.Restart()
+	servertest.Eventually(t, "Redis to be back", func() bool { return n.State().Away == 0 })
+	if v := must.Get(l.Take(t.Context(), "alice"))(t); !v.Allowed || v.Degraded || v.Remaining() != 0 {
+		t.Errorf("%+v, %d left", v, v.Remaining())
+	}
 }
 
 // BenchmarkSync is how fast the journal of an outage is synced, and how long mailboxes wait for their decision meanwhile.
