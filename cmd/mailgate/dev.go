@@ -158,7 +158,7 @@ func welcome(p *program, to streams, pages net.Addr, at listeners, relayURL stri
 
   Ctrl-C stops it and discards all records.
 
-`, "http://"+pages.String(), keys, header, relayURL, p.content.rules.Mailbox().Limiter.Algorithm, another, strings.Join(p.content.rules.Names(), ", "),
+`, "http://"+pages.String(), keys, header, relayURL, p.content.rules.Mailbox().Limiter.Algorithm, another, strings.Join(p.content.rules.Names, ", "),
 		at.addresses(), smtp, c.SMTPSenders(), calls)
 }
 

@@ -21,6 +21,9 @@ type Name struct {
 	Listed bool  // the line is one of Case.List
 }
 
+// String returns the text alone: where it is written means nothing.
+func (n Name) String() string { return n.Text }
+
 // Names returns names that are on no known line.
 func Names(texts ...string) []Name {
 	all := make([]Name, len(texts))

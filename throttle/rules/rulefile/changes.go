@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,96 +25,66 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 
 // Compare reports what differs in the later file.
 func Compare(before, after File) (c Changes) {
-	for _, was := range before.sorted() {
-		if after.part(was.name) == nil {
-			c.Removed = append(c.Removed, was.name)
-		}
-	}
-	for _, now := range after.sorted() {
-		was := before.part(now.name)
+	all := map[string]part{}
+	maps.Copy(all, before.parts)
+	maps.Copy(all, after.parts)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, had := before.parts[name]
+		now, has := after.parts[name]
 		switch {
-		case was == nil:
-			c.Added = append(c.Added, now.name)
-		case *was != now:
-			c.Changed = append(c.Changed, now.name)
+		case !had:
+			c.Added = append(c.Added, name)
+		case !has:
+			c.Removed = append(c.Removed, name)
+		case was != now:
+			c.Changed = append(c.Changed, name)
 			if was.form != now.form {
-				c.Restarted = append(c.Restarted, now.name)
+				c.Restarted = append(c.Restarted, name)
 			}
 		}
 	}
 	return c
 }
 
-// Names returns those of all rules, denials and actions, in their order.
-func (f File) Names() (all []string) {
-	for _, p := range f.parts {
-		all = append(all, p.name)
-	}
-	return all
-}
-
 // Digest returns ten characters that are equal for files with the same meaning, to show whether
 // several processes use one file.
 func (f File) Digest() string {
 	whole := sha256.New()
-	for _, p := range f.sorted() {
-		fmt.Fprintf(whole, "%q %x\n", p.name, p.meaning)
+	for _, name := range slices.Sorted(maps.Keys(f.parts)) {
+		fmt.Fprintf(whole, "%q %x\n", name, f.parts[name].meaning)
 	}
 	return hex.EncodeToString(whole.Sum(nil)[:5])
 }
 
 // part is a rule, a denial or an action, to be compared: parts with the same meaning are equal.
 type part struct {
-	name, form string // form is that of its records
-	meaning    [sha256.Size]byte
+	form    string // of its records
+	meaning [sha256.Size]byte
 }
 
-func (f File) sorted() []part {
-	return slices.SortedFunc(slices.Values(f.parts), func(a, b part) int { return strings.Compare(a.name, b.name) })
-}
-
-func (f File) part(name string) *part {
-	for i := range f.parts {
-		if f.parts[i].name == name {
-			return &f.parts[i]
-		}
-	}
-	return nil
-}
-
-// describe makes the parts, in the order of the file.
+// describe makes the parts.
 func (f *File) describe() {
+	f.parts = map[string]part{}
 	add := func(name, form, format string, args ...any) {
-		f.parts = append(f.parts, part{name, form, sha256.Sum256(fmt.Appendf(nil, format, args...))})
+		f.Names = append(f.Names, name)
+		f.parts[name] = part{form, sha256.Sum256(fmt.Appendf(nil, format, args...))}
 	}
-	f.parts = nil
 	for _, r := range f.Rules {
 		var cases strings.Builder
 		for _, c := range r.Cases {
-			fmt.Fprintf(&cases, "%q, %v, %q, shadow %t; ", texts(c.Some), c.Limit, c.Comment, c.Shadow)
+			fmt.Fprintf(&cases, "%q, %v, %q, shadow %t; ", c.Some, c.Limit, c.Comment, c.Shadow)
 		}
 		budget := rules.Budget{}
 		if r.Budget != nil {
 			budget = *r.Budget
 		}
 		add(r.Name, r.Table()+r.Limiter.Algorithm.Form(), "%s: %s, resends %v, percent %d, shadow %t, challenge %t, only %q, cases %s",
-			r.Table(), r.Limiter.Algorithm, r.Resends, budget.Percent, r.Shadow, r.Challenge, texts(r.Only), &cases)
+			r.Table(), r.Limiter.Algorithm, r.Resends, budget.Percent, r.Shadow, r.Challenge, r.Only, &cases)
 	}
 	for _, d := range f.Denials {
-		add("denial "+d.Name, "", "shadow %t, %q", d.Shadow, texts(d.Some))
+		add("denial "+d.Name, "", "shadow %t, %q", d.Shadow, d.Some)
 	}
 	for _, a := range f.Actions {
 		add("action "+a.Name, a.Algorithm.Form(), "%s", a.Algorithm)
 	}
-}
-
-// texts are the names of some sends without their lines, which mean nothing.
-func texts(s rules.Some) map[rules.By][]string {
-	all := map[rules.By][]string{}
-	for by, names := range s {
-		for _, name := range names {
-			all[by] = append(all[by], name.Text)
-		}
-	}
-	return all
 }

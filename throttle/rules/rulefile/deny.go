@@ -17,16 +17,17 @@ type denyText struct {
 }
 
 // read reads a denial, and its file if it has one.
-func (t denyText) read(d Defaults, f *File, seen map[string]bool) (denial rules.Case, err error) {
-	if err := checkName(t.Name, seen); err != nil {
-		return denial, err
+func (t denyText) read(r *reader) error {
+	if err := r.checkName(t.Name); err != nil {
+		return err
 	}
-	if f.index(t.Name) >= 0 {
-		return denial, refuse("name", "a rule has this name")
+	if r.index(t.Name) >= 0 {
+		return refuse("name", "a rule has this name")
 	}
-	denial, err = t.Names.read(d, f, func(by rules.By, text string) (string, error) { return d.denied(by, text, t.Force) })
+	denial, err := t.Names.read(r, func(by rules.By, text string) (string, error) { return r.denied(by, text, t.Force) })
 	denial.Name, denial.Shadow = t.Name, t.Shadow
-	return denial, err
+	r.Denials = append(r.Denials, denial)
+	return err
 }
 
 // denied reads a name of a denial. It refuses what would deny all visitors or, unless that is forced, the operator.

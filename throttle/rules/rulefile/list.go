@@ -29,17 +29,17 @@ type namesText struct {
 }
 
 // read returns a case for the names, and those that the file lists.
-func (t namesText) read(d Defaults, f *File, name naming) (c rules.Case, err error) {
-	c = rules.Case{File: filepath.Base(d.path), List: t.File}
+func (t namesText) read(r *reader, name naming) (c rules.Case, err error) {
+	c = rules.Case{File: filepath.Base(r.path), List: t.File}
 	if c.Some, err = t.Some.read(name, ""); err != nil {
 		return c, err
 	}
 	if t.File != "" {
 		path := t.File
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(d.path), path)
+			path = filepath.Join(filepath.Dir(r.path), path)
 		}
-		err = f.addFile(c.Some, path, name)
+		err = r.addFile(c.Some, path, name)
 	}
 	if err == nil && c.Some.None() {
 		err = refuse("", "it names nothing; give it mailboxes, domains, networks, api_keys or a file")

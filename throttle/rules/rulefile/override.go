@@ -24,58 +24,42 @@ type overrideText struct {
 
 const maxComment = 200
 
-// override reads the overrides into their rules. With an error it says which one is wrong.
-func (f *File) override(all []overrideText, d Defaults) (at int, err error) {
-	seen := map[string]bool{}
-	for _, r := range f.Rules {
-		for _, c := range r.Cases {
-			_ = once(seen, r.Name, c) // what is exempt
-		}
+// read reads an override into its rule.
+func (t overrideText) read(r *reader) error {
+	n := r.index(t.Rule)
+	if n < 0 {
+		return refuse("rule", "no rule has this name")
 	}
-	for i, t := range all {
-		n := f.index(t.Rule)
-		if n < 0 {
-			return i, refuse("rule", "no rule has this name")
-		}
-		c, err := t.read(d, f, f.Rules[n])
-		if err == nil {
-			err = once(seen, t.Rule, c)
-		}
-		if err != nil {
-			return i, err
-		}
-		f.Rules[n].Cases = append(f.Rules[n].Cases, c)
-	}
-	return 0, nil
-}
-
-func (t overrideText) read(d Defaults, f *File, of rules.Rule) (c rules.Case, err error) {
-	if c, err = t.Names.read(d, f, d.name); err != nil {
-		return c, err
+	of := &r.Rules[n]
+	c, err := t.Names.read(r, r.name)
+	if err != nil {
+		return err
 	}
 	c.Comment, c.Shadow = t.Comment, t.Shadow
 	switch err := of.By.CheckLimit(c.Some); {
 	case err != nil:
-		return c, wrongIn("", err)
+		return err
 	case of.Resends != nil:
-		return c, refuse("rule", "this rule keeps sends for first emails and has no other limits")
+		return refuse("rule", "this rule keeps sends for first emails and has no other limits")
 	case len(t.Comment) > maxComment || strings.ContainsFunc(t.Comment, func(r rune) bool { return !unicode.IsGraphic(r) }):
-		return c, refuse("comment", "it is one line of visible characters, of up to %d bytes", maxComment)
+		return refuse("comment", "it is one line of visible characters, of up to %d bytes", maxComment)
 	}
-	if c.Limit, err = t.algorithm(d, f.written[t.Rule], of); err != nil {
-		return c, err
+	if c.Limit, err = t.algorithm(r, of); err != nil {
+		return err
 	}
 	if of.Name == rules.MailboxRule && t.Comment == "" && loosens(c.Limit, of.Limiter.Algorithm) {
-		return c, refuse("", "it admits more than the mailbox's own limits; add a comment that says why")
+		return refuse("", "it admits more than the mailbox's own limits; add a comment that says why")
 	}
-	return c, nil
+	of.Cases = append(of.Cases, c)
+	return r.once(t.Rule, c)
 }
 
 // zero finds a limit of 0, which no algorithm has.
 var zero = regexp.MustCompile(`= *0+ */`)
 
-// algorithm returns that of the rule with this limit. What else is written of it is in c.
-func (t overrideText) algorithm(d Defaults, c count, of rules.Rule) (throttle.Algorithm, error) {
+// algorithm returns that of the rule with this limit.
+func (t overrideText) algorithm(r *reader, of *rules.Rule) (throttle.Algorithm, error) {
+	c := r.written[t.Rule]
 	c.Limit, c.Burst = t.Limit, t.Burst
 	if t.Queue != nil {
 		c.Queue = t.Queue
@@ -85,7 +69,7 @@ func (t overrideText) algorithm(d Defaults, c count, of rules.Rule) (throttle.Al
 	}
 	a, err := c.build(0)
 	if err == nil {
-		err = checkDelay(a, d.SendDeadline)
+		err = checkDelay(a, r.SendDeadline)
 	}
 	switch {
 	case err != nil:
@@ -110,14 +94,14 @@ func loosens(a, own throttle.Algorithm) bool {
 }
 
 // once refuses a second case of a rule for the same, as neither name is the more exact one. A shadow is beside others.
-func once(seen map[string]bool, rule string, c rules.Case) error {
+func (r *reader) once(rule string, c rules.Case) error {
 	for by, names := range c.Some {
 		for _, name := range names {
 			one := fmt.Sprint(rule, c.Shadow, by, name.Text)
-			if seen[one] {
+			if r.cases[one] {
 				return refuse("", "another override of the rule, or its exempt, is for the same")
 			}
-			seen[one] = true
+			r.cases[one] = true
 		}
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
@@ -41,8 +42,10 @@ type File struct {
 	Notes   []string // what is probably not meant, for people
 	Lists   []string // the files that it names
 
-	written map[string]count // how each rule counts
-	parts   []part
+	// Names are those of all rules, denials and actions, in their order. A denial and an action have that word before.
+	Names []string
+
+	parts map[string]part // by name
 }
 
 // Action is a limit that callers ask about by its name.
@@ -76,8 +79,6 @@ type Defaults struct {
 	SendDeadline int64
 	// Sender is the mailbox of the operator's own emails, in the spelling of keys.
 	Sender string
-
-	path string // of the file that is read
 }
 
 // challenge is what a rule may do other than refuse.
@@ -98,17 +99,17 @@ type (
 		Actions   []actionText   `yaml:"actions"`
 	}
 	ruleText struct {
-		Name   string    `yaml:"name"`
-		By     byText    `yaml:"by"`
-		Count  count     `yaml:",inline"`
-		Keep   *whole    `yaml:"keep_for_first_sends"`
-		Then   string    `yaml:"then"`
-		Counts string    `yaml:"counts"`
-		Ratio  *percent  `yaml:"ratio"`
-		Shadow bool      `yaml:"shadow"`
-		Off    bool      `yaml:"off"`
-		Exempt someText  `yaml:"exempt"`
-		Only   *someText `yaml:"only"`
+		Name   string         `yaml:"name"`
+		By     yamlfile.Value `yaml:"by"` // of a list, with a comma between its two
+		Count  count          `yaml:",inline"`
+		Keep   *whole         `yaml:"keep_for_first_sends"`
+		Then   string         `yaml:"then"`
+		Counts string         `yaml:"counts"`
+		Ratio  *percent       `yaml:"ratio"`
+		Shadow bool           `yaml:"shadow"`
+		Off    bool           `yaml:"off"`
+		Exempt someText       `yaml:"exempt"`
+		Only   *someText      `yaml:"only"`
 	}
 	actionText struct {
 		Name  string `yaml:"name"`
@@ -120,8 +121,8 @@ type (
 // sends a minute for each visitor's address.
 func builtIn(d Defaults) []ruleText {
 	return []ruleText{
-		{Name: rules.MailboxRule, By: byText{string(rules.ByMailbox)}, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
-		{Name: ClientIPRule, By: byText{string(rules.ByClientIP)}, Count: count{Algorithm: slidingWindow, Limit: "minute=100/60s"}},
+		{Name: rules.MailboxRule, By: yamlfile.Value{Text: string(rules.ByMailbox)}, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
+		{Name: ClientIPRule, By: yamlfile.Value{Text: string(rules.ByClientIP)}, Count: count{Algorithm: slidingWindow, Limit: "minute=100/60s"}},
 	}
 }
 
@@ -142,16 +143,35 @@ func wrongIn(part string, err error) error {
 
 func refuse(part, format string, args ...any) error { return wrong{part, fmt.Errorf(format, args...)} }
 
-// Default returns what is in force without a file.
-func Default(d Defaults) (f File, err error) {
-	f.written = map[string]count{}
+// reader reads a File.
+type reader struct {
+	Defaults
+	File
+	path    string           // of the file; empty without one
+	names   map[string]bool  // of the rules and denials so far, or of the actions
+	cases   map[string]bool  // of the rules so far
+	written map[string]count // how each rule counts
+}
+
+// newReader returns a reader that has read the built-in rules.
+func newReader(d Defaults, path string) (*reader, error) {
+	r := &reader{Defaults: d, path: path, names: map[string]bool{}, cases: map[string]bool{}, written: map[string]count{}}
 	for _, t := range builtIn(d) {
-		if err := t.read(d, &f); err != nil {
-			return f, fmt.Errorf("rule %s: %w", t.Name, err)
+		if err := t.read(r); err != nil {
+			return nil, fmt.Errorf("rule %s: %w", t.Name, err)
 		}
 	}
-	f.describe()
-	return f, nil
+	return r, nil
+}
+
+// Default returns what is in force without a file.
+func Default(d Defaults) (File, error) {
+	r, err := newReader(d, "")
+	if err != nil {
+		return File{}, err
+	}
+	r.describe()
+	return r.File, nil
 }
 
 // Read reads the file at the path.
@@ -171,37 +191,33 @@ func Read(path string, d Defaults) (File, error) {
 	case len(t.Actions) > maxActions:
 		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
 	}
-	d.path = path
-	f, err := Default(d)
+	r, err := newReader(d, path)
 	if err != nil {
 		return File{}, err
 	}
-	seen := map[string]bool{}
-	for i, rt := range t.Rules {
-		if err := rt.complete(d, seen, &f); err != nil {
-			return File{}, locate(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
+	for i, rule := range t.Rules {
+		if err := rule.complete(r); err != nil {
+			return File{}, locate(file, "rule", rule.Name, fmt.Sprintf("$.rules[%d]", i), err)
 		}
 	}
-	for i, dt := range t.Deny {
-		denial, err := dt.read(d, &f, seen)
-		if err != nil {
-			return File{}, locate(file, "denial", dt.Name, fmt.Sprintf("$.deny[%d]", i), err)
+	for i, denial := range t.Deny {
+		if err := denial.read(r); err != nil {
+			return File{}, locate(file, "denial", denial.Name, fmt.Sprintf("$.deny[%d]", i), err)
 		}
-		f.Denials = append(f.Denials, denial)
 	}
-	if i, err := f.override(t.Overrides, d); err != nil {
-		return File{}, locate(file, "override of", t.Overrides[i].Rule, fmt.Sprintf("$.overrides[%d]", i), err)
-	}
-	seen = map[string]bool{}
-	for i, at := range t.Actions {
-		a, err := at.read(seen)
-		if err != nil {
-			return File{}, locate(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
+	for i, override := range t.Overrides {
+		if err := override.read(r); err != nil {
+			return File{}, locate(file, "override of", override.Rule, fmt.Sprintf("$.overrides[%d]", i), err)
 		}
-		f.Actions = append(f.Actions, a)
 	}
-	f.describe()
-	return f, nil
+	clear(r.names)
+	for i, action := range t.Actions {
+		if err := action.read(r); err != nil {
+			return File{}, locate(file, "action", action.Name, fmt.Sprintf("$.actions[%d]", i), err)
+		}
+	}
+	r.describe()
+	return r.File, nil
 }
 
 // locate adds where the mistake is to its error.
@@ -221,7 +237,8 @@ func locate(file *yamlfile.File, what, name, path string, err error) error {
 // reserved are the names that answers use as the rule of mailgate's own limits.
 var reserved = []string{"lookups", "countdowns", "guesses", "requests", rules.TokenRule}
 
-func checkName(name string, seen map[string]bool) error {
+// checkName refuses a name that cannot be, or is taken.
+func (r *reader) checkName(name string) error {
 	if name == "" {
 		return refuse("", "name is missing")
 	}
@@ -231,35 +248,36 @@ func checkName(name string, seen map[string]bool) error {
 	if slices.Contains(reserved, name) {
 		return refuse("name", "this name is taken by a built-in limit")
 	}
-	if seen[name] {
+	if r.names[name] {
 		return refuse("name", "the name is used twice")
 	}
-	seen[name] = true
+	r.names[name] = true
 	return nil
 }
 
 // complete reads a rule of the file. Fields that are not set keep the built-in rule's values.
-func (t ruleText) complete(d Defaults, seen map[string]bool, f *File) error {
-	if err := checkName(t.Name, seen); err != nil {
+func (t ruleText) complete(r *reader) error {
+	if err := r.checkName(t.Name); err != nil {
 		return err
 	}
-	all := builtIn(d)
+	all := builtIn(r.Defaults)
 	if i := slices.IndexFunc(all, func(b ruleText) bool { return b.Name == t.Name }); i >= 0 {
-		if err := t.checkBuiltIn(d, all[i]); err != nil {
+		if err := t.checkBuiltIn(r.TiersSetBy, all[i]); err != nil {
 			return err
 		}
 		t.By = all[i].By
 		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, all[i].Count.Algorithm)
 		t.Count.Limit = cmp.Or(t.Count.Limit, all[i].Count.Limit)
 	}
-	return t.read(d, f)
+	return t.read(r)
 }
 
-func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
+// checkBuiltIn refuses what a built-in rule cannot have.
+func (t ruleText) checkBuiltIn(tiersSetBy string, known ruleText) error {
 	mailbox := t.Name == rules.MailboxRule
 	switch {
-	case t.By != nil && !slices.Equal(t.By, known.By):
-		return refuse("by", "this rule is built in and counts by %s", known.By[0])
+	case t.By.Text != "" && t.By.Text != known.By.Text:
+		return refuse("by", "this rule is built in and counts by %s", known.By.Text)
 	case mailbox && t.Only != nil:
 		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")
 	case mailbox && t.Then != "":
@@ -270,18 +288,18 @@ func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
 		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
 	case mailbox && t.Count.Algorithm != "" && t.Count.Algorithm != slidingLog:
 		return refuse("algorithm", "this rule is built in and is a "+slidingLog)
-	case mailbox && t.Count.Limit != "" && d.TiersSetBy != "":
-		return refuse("limit", "it is already set by %s", d.TiersSetBy)
+	case mailbox && t.Count.Limit != "" && tiersSetBy != "":
+		return refuse("limit", "it is already set by %s", tiersSetBy)
 	}
 	return nil
 }
 
 // read reads a rule to where the one with its name is, or to the end. One that is off is checked as any other, and taken
 // away.
-func (t ruleText) read(d Defaults, f *File) error {
-	by, err := t.By.read()
+func (t ruleText) read(r *reader) error {
+	by, err := t.by()
 	switch {
-	case t.By == nil && t.Off:
+	case t.By.Text == "" && t.Off:
 		return refuse("off", "this rule is not built in; leave it out")
 	case err != nil:
 		return err
@@ -289,8 +307,7 @@ func (t ruleText) read(d Defaults, f *File) error {
 		return refuse("then", "it must be "+challenge+"; without it the rule refuses")
 	case t.Keep.or(1) < 1:
 		return refuse("keep_for_first_sends", "it must be at least 1")
-	}
-	if t.Ratio != nil {
+	case t.Ratio != nil:
 		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingWindow)
 	}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
@@ -298,46 +315,67 @@ func (t ruleText) read(d Defaults, f *File) error {
 	if err != nil {
 		return err
 	}
-	r := rules.Rule{Name: t.Name, By: by, Limiter: throttle.New(algorithm, nil), Shadow: t.Shadow, Challenge: t.Then == challenge}
+	rule := rules.Rule{Name: t.Name, By: by, Limiter: throttle.New(algorithm, nil), Shadow: t.Shadow, Challenge: t.Then == challenge}
 	if t.Keep != nil {
-		if r.Resends, err = t.Count.build(int(*t.Keep)); err != nil {
+		if rule.Resends, err = t.Count.build(int(*t.Keep)); err != nil {
 			return err
 		}
 	}
-	if err := cmp.Or(checkDelay(algorithm, d.SendDeadline), t.budget(&r)); err != nil {
+	if err := cmp.Or(checkDelay(algorithm, r.SendDeadline), t.budget(&rule)); err != nil {
 		return err
 	}
-	exempt, err := t.Exempt.read(d.name, "exempt.")
+	exempt, err := t.Exempt.read(r.name, "exempt.")
 	if err != nil {
 		return err
 	}
 	if !exempt.None() {
-		r.Cases = []rules.Case{{Some: exempt, File: filepath.Base(d.path)}}
+		rule.Cases = []rules.Case{{Some: exempt, File: filepath.Base(r.path)}}
+		_ = r.once(t.Name, rule.Cases[0]) // no name is there twice
 	}
 	if t.Only != nil {
-		if r.Only, err = t.Only.read(d.name, "only."); err == nil && r.Only.None() {
+		if rule.Only, err = t.Only.read(r.name, "only."); err == nil && rule.Only.None() {
 			err = refuse("only", "it names nothing, so the rule would count nothing")
 		}
 		if err != nil {
 			return err
 		}
 	}
-	i := f.index(t.Name)
+	i := r.index(t.Name)
 	if i < 0 {
-		i, f.Rules = len(f.Rules), append(f.Rules, r)
+		i, r.Rules = len(r.Rules), append(r.Rules, rule)
 	}
-	f.Rules[i], f.written[t.Name] = r, t.Count
+	r.Rules[i], r.written[t.Name] = rule, t.Count
 	if t.Off {
-		f.Rules = slices.Delete(f.Rules, i, i+1)
+		r.Rules = slices.Delete(r.Rules, i, i+1)
 	}
 	return nil
 }
 
-func (t actionText) read(seen map[string]bool) (Action, error) {
-	if err := checkName(t.Name, seen); err != nil {
-		return Action{}, err
+// by reads what the rule counts by: a trait, or two.
+func (t ruleText) by() (rules.By, error) {
+	all, given := rules.Bys(), strings.Split(t.By.Text, ",")
+	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
+	switch {
+	case t.By.Text == "":
+		return "", refuse("", "by is missing; %s", oneOf)
+	case len(given) > 2 || slices.ContainsFunc(given, func(one string) bool { return !slices.Contains(all, rules.By(one)) }):
+		return "", refuse("by", "%s, or a list of two", oneOf)
+	case len(given) == 1:
+		return rules.By(given[0]), nil
+	}
+	pair, ok := rules.Pair(rules.By(given[0]), rules.By(given[1]))
+	if !ok {
+		return "", refuse("by", "the two must differ, and all is no trait of some sends")
+	}
+	return pair, nil
+}
+
+func (t actionText) read(r *reader) error {
+	if err := r.checkName(t.Name); err != nil {
+		return err
 	}
 	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
 	algorithm, err := t.Count.build(0)
-	return Action{Name: t.Name, Algorithm: algorithm}, err
+	r.Actions = append(r.Actions, Action{t.Name, algorithm})
+	return err
 }
