@@ -36,3 +36,17 @@ func TestRates_Add_AsOfOneNode(t *testing.T) {
 		}
 	}
 }
+
+// The minute that ends now has what another node told of it a step ago at most.
+func TestRates_Add_LastMinute_AStepOld(t *testing.T) {
+	const then, step = 1_795_176_000_000, chartStep * 1000
+	var there Hour
+	there.count(then, sentOne)
+	for ago, want := range map[int64]int{0: 1, step: 1, step + 1: 0} {
+		sum := new(Hour).Rates(then + ago)
+		sum.Add(there.Rates(then), then+ago, then)
+		if got := sum.Sent[chartPoints-1]; got != want {
+			t.Errorf("told %d ms ago: %d in the last minute, want %d", ago, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -115,6 +116,42 @@ func TestTake_Flood_AsksOnceASecond(t *testing.T) {
 	}
 	if asked = proxy.Sent("evalsha") - asked; asked*50 > calls {
 		t.Errorf("%d of %d refusals asked Redis", asked, calls)
+	}
+}
+
+// slow is a home whose answers take a time.
+type slow struct {
+	throttle.Home
+	pass func()
+}
+
+func (h slow) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
+	defer h.pass()
+	return h.Home.Do(ctx, key, op)
+}
+
+// What is remembered is as old as the question, however late the answer was: it is used for a second, and while no step can
+// be admitted.
+func TestTake_SlowAnswer_AsOldAsTheQuestion(t *testing.T) {
+	t.Parallel()
+	client, server := alone(t)
+	server.WithStillClock()(1_795_176_000_000)
+	for _, test := range []struct {
+		window string
+		at     int64 // milliseconds after the question
+		asked  uint64
+	}{{"1h", 1000, 1}, {"1h", 1001, 2}, {"950ms", 940, 1}, {"950ms", 950, 2}} {
+		plain := limiter(t, client, throttletest.Policy(t, "only=1/"+test.window))
+		now, m, key := int64(0), cluster.NewMemory(1<<20), fmt.Sprint(test.window, test.at)
+		cluster.ByClock(m, func() int64 { return now })
+		l := m.Limiter(throttle.New(plain.Algorithm, slow{plain.Home, func() { now += 900 }}))
+		take(t, plain, key)
+		take(t, l, key)
+		now = test.at
+		take(t, l, key)
+		if got := m.Asked(); got != test.asked {
+			t.Errorf("of %s after %d ms: Redis was asked %d times, want %d", test.window, test.at, got, test.asked)
+		}
 	}
 }
 
