@@ -116,7 +116,6 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 // apply sends operations to Redis in their order, each by the algorithm that admitted it, and neighbouring admissions by
 // one algorithm in one step. A counter's release is forgotten before it is sent, as it must not be sent twice.
 func (h *home) apply(ctx context.Context, key string, some []operation) error {
-	later, _ := cache.Batch(ctx)
 	for len(some) > 0 {
 		first, n := some[0], 1
 		l, err := h.limiterBy(first.by)
@@ -135,7 +134,11 @@ func (h *home) apply(ctx context.Context, key string, some []operation) error {
 		if err != nil {
 			return err
 		}
-		_ = h.journal.forget(later, h.keyOf(key), some[:n]...)
+		unwaited, durable := cache.Batch(ctx)
+		_ = h.journal.forget(unwaited, h.keyOf(key), some[:n]...)
+		if !l.Algorithm.Exact() { // after a crash it counts twice what the disk has not forgotten
+			_ = durable(ctx)
+		}
 		some = some[n:]
 	}
 	return nil
