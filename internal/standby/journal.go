@@ -180,6 +180,15 @@ func (j *journal) forget(ctx context.Context, k recordKey, some ...operation) er
 	for _, o := range some {
 		errs = append(errs, j.table.Update(ctx, k.row(o), func([]byte, int64) ([]byte, int64) { return nil, 0 }))
 	}
+	j.drop(k, some)
+	if err := errors.Join(errs...); err != nil {
+		return throttle.Unavailable("emptying the journal", err)
+	}
+	return nil
+}
+
+// drop removes operations, in their order, from memory alone: those that have expired are not read from disk again.
+func (j *journal) drop(k recordKey, some []operation) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	left := j.records[k]
@@ -197,10 +206,6 @@ func (j *journal) forget(ctx context.Context, k recordKey, some ...operation) er
 	if j.records[k] = left; len(left) == 0 {
 		delete(j.records, k)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return throttle.Unavailable("emptying the journal", err)
-	}
-	return nil
 }
 
 // find returns the newest operation of a record that is one of those.

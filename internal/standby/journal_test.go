@@ -97,10 +97,16 @@ func TestJournal_All_WaitedForByNoDecision(t *testing.T) {
 }
 
 func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
+	const expired = 3 * atOnce
 	j := openJournal(t)
+	j.most = expired + 1
 	s := &Standby{o: Options{Clock: NewClock()}, journal: j, locks: newLocks(), work: t.Context()}
 	now := s.o.Clock.Now()
-	for _, until := range []int64{now - 1, now, now + 60_000} {
+	for i := range expired + 1 {
+		until := now - int64(i%2)
+		if i == atOnce {
+			until = now + 60_000
+		}
 		must.OK(t, j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(until)))
 	}
 	if s.sweep(); j.size() != 1 {

@@ -111,7 +111,7 @@ func (s *Standby) sweep() {
 		if err != nil {
 			return
 		}
-		_ = s.journal.forget(s.work, k, s.journal.some(k, atOnce, now)...)
+		s.journal.drop(k, s.journal.some(k, maxOperations, now))
 		unlock()
 	}
 }
