@@ -166,6 +166,21 @@ func TestTell_RedisAway_ToldWhenItIsBack(t *testing.T) {
 	}
 }
 
+// What Redis does not take is counted.
+func TestTell_RedisTakesNone_Counted(t *testing.T) {
+	t.Parallel()
+	client := redistest.Alone(t).Client()
+	must.OK(t, client.Set(t.Context(), "mailgate:requests:a:1", "no stream", 0).Err())
+	a := newNode(t, client, "a:1")
+	a.did("sent", "m1")
+	for range 3 {
+		a.did("quota-exceeded", "m2")
+	}
+	if err := a.Tell(t.Context(), nil); !errors.Is(err, throttle.ErrUnavailable) || a.untold() != 4 {
+		t.Errorf("the error is %v, untold %v", err, a.untold())
+	}
+}
+
 // After a failover of Sentinel the nodes go on.
 func TestTell_SentinelFailover_GoesOn(t *testing.T) {
 	t.Parallel()

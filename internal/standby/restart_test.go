@@ -56,6 +56,26 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	}
 }
 
+// What a node admits alone before a restart and after it is all told to Redis.
+func TestTake_RestartInOutage_RedisHasAll(t *testing.T) {
+	t.Parallel()
+	server, dir := redistest.Alone(t), t.TempDir()
+	n := open(t, dir, server.URL())
+	away(t, server, n)
+	before := n.admit(t, "alice", true)
+	n.end()
+	n = open(t, dir, server.URL())
+	n.awaitAlone(t)
+	after := n.admit(t, "alice", true)
+	n.Start()
+	back(t, server, n)
+	for _, a := range []throttle.Admission{before, after} {
+		if !onRecord(t, server.Client(), "alice", a.ID) {
+			t.Errorf("Redis lacks %s of %s and %s", a.ID, before.ID, after.ID)
+		}
+	}
+}
+
 // early is a shared home whose clock is an hour ahead of the machine's.
 type early struct{ throttle.Home }
 
