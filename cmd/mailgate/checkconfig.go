@@ -53,7 +53,7 @@ func (k checkConfigCommand) Run(c *config.Config, to streams) error {
 	}
 	writeRules(&text, content.rules)
 	if k.Email != "" {
-		if err := writeCases(&text, c, content.rules, k.Email); err != nil {
+		if err := writeCases(&text, content, k.Email); err != nil {
 			return err
 		}
 	}
@@ -118,16 +118,12 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 }
 
 // writeCases prints what decides about a mailbox beside the limits of the rules.
-func writeCases(to *strings.Builder, c *config.Config, file rulefile.File, email string) error {
-	identity, err := newIdentity(c)
-	if err != nil {
-		return err
-	}
-	mailbox, err := address.Parse(email, identity)
+func writeCases(to *strings.Builder, in content, email string) error {
+	mailbox, err := address.Parse(email, in.identity)
 	if err != nil {
 		return &config.Error{Problem: "the mailbox: " + err.Error()}
 	}
-	set, done, err := triedSet(file, func() int64 { return 0 })
+	set, done, err := triedSet(in.rules, func() int64 { return 0 })
 	if err != nil {
 		return err
 	}

@@ -200,11 +200,7 @@ func (p *program) openRecords(ctx context.Context) (err error) {
 			return p.config.Complain("secret", err.Error())
 		}
 	}
-	identity, err := newIdentity(p.config)
-	if err != nil {
-		return err
-	}
-	if p.identity, err = ledger.Names(identity, p.secret); err != nil {
+	if p.identity, err = ledger.Names(p.content.identity, p.secret); err != nil {
 		return err
 	}
 	if p.proofs, err = newProofs(p.config, p.secret); err != nil {

@@ -10,32 +10,42 @@ import (
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
 // content is what SIGHUP reads again: the rules and the templates.
 type content struct {
+	identity address.Identity // of the mailboxes in the rules
 	rules    rulefile.File
 	composer *message.Composer
 }
 
 func readContent(c *config.Config) (read content, err error) {
-	if read.rules, err = readRules(c); err != nil {
+	if read.identity, err = address.NewIdentity(c.Fold); err != nil {
+		return read, fmt.Errorf("preparing the rules for addresses: %w", err)
+	}
+	if read.rules, err = readRules(c, read.identity); err != nil {
 		return read, err
 	}
 	read.composer, err = newComposer(c)
 	return read, err
 }
 
-// live returns the content with limiters over a store.
+// live returns the content with limiters over a store. An action and a rule of one name share nothing.
 func (c content) live(s *store) (live delivery.Live, err error) {
-	live.Composer = c.composer
+	live.Composer, live.Actions = c.composer, map[string]*throttle.Limiter{}
 	if live.Rules, err = s.ruleSet(c.rules); err != nil {
 		return live, fmt.Errorf("preparing the rules: %w", err)
 	}
-	live.Actions, err = s.actions(c.rules)
-	return live, err
+	for _, a := range c.rules.Actions {
+		if live.Actions[a.Name], err = s.limiter("action-"+a.Name, a.Algorithm); err != nil {
+			return live, err
+		}
+	}
+	return live, nil
 }
 
 // reload reads the content again and puts it in force for new requests: all of it, or none

@@ -15,11 +15,7 @@ import (
 )
 
 // readRules reads the rules file, or returns the built-in rules if none is set.
-func readRules(c *config.Config) (rulefile.File, error) {
-	identity, err := newIdentity(c)
-	if err != nil {
-		return rulefile.File{}, err
-	}
+func readRules(c *config.Config, identity address.Identity) (rulefile.File, error) {
 	d := rulefile.Defaults{
 		Tiers:        c.Tiers,
 		TiersSetBy:   c.Where("tiers"),
@@ -43,14 +39,6 @@ func readRules(c *config.Config) (rulefile.File, error) {
 		return file, c.Complain("rules", err.Error())
 	}
 	return file, nil
-}
-
-func newIdentity(c *config.Config) (address.Identity, error) {
-	identity, err := address.NewIdentity(c.Fold)
-	if err != nil {
-		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
-	}
-	return identity, nil
 }
 
 // ruleSet gives the rules of a file their records. A rule keeps the counts of one with the same name
@@ -80,7 +68,7 @@ func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 
 // tryRules reads the rules as a reload would, with other tiers for mailboxes if there are any, over records in memory that go by another clock.
 func (p *program) tryRules(now func() int64, tiers *throttle.Policy) (set *rules.Set, done func(), err error) {
-	file, err := readRules(p.config)
+	file, err := readRules(p.config, p.identity)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,18 +88,4 @@ func triedSet(file rulefile.File, now func() int64) (set *rules.Set, done func()
 	}
 	set, err = (&store{own: own}).ruleSet(file)
 	return set, func() { _ = own.Close() }, err
-}
-
-// actions returns the limiters of the actions, by name. An action and a rule of one name share
-// nothing.
-func (s *store) actions(file rulefile.File) (map[string]*throttle.Limiter, error) {
-	all := map[string]*throttle.Limiter{}
-	for _, a := range file.Actions {
-		limiter, err := s.limiter("action-"+a.Name, a.Algorithm)
-		if err != nil {
-			return nil, err
-		}
-		all[a.Name] = limiter
-	}
-	return all, nil
 }

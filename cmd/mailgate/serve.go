@@ -154,8 +154,14 @@ func (p *program) notify(state string) {
 
 // announce logs what runs and where, and what is valid and probably not meant.
 func (p *program) announce(at listeners) {
-	c, rules := p.config, p.content.rules
-	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "records", recordsAt(c),
+	c, rules, records := p.config, p.content.rules, "disk"
+	switch {
+	case c.RedisURL != "":
+		records = "redis"
+	case c.DataDir == config.Memory:
+		records = "memory"
+	}
+	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "records", records,
 		"requests_per_key", api.RequestsPerKey(maxConnections(c)), "tiers", rules.Mailbox().Limiter.Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
@@ -183,17 +189,6 @@ func (p *program) announce(at listeners) {
 	} else if c.AdminKeys.IsZero() {
 		p.log.Warn("no admin keys are set: the operator routes are disabled")
 	}
-}
-
-// recordsAt says where the records are.
-func recordsAt(c *config.Config) string {
-	switch {
-	case c.RedisURL != "":
-		return "redis"
-	case c.DataDir == config.Memory:
-		return "memory"
-	}
-	return "disk"
 }
 
 // warn logs what is valid and probably not meant.

@@ -40,7 +40,18 @@ func (command testEmailCommand) Run(ctx context.Context, c *config.Config, to st
 	if err != nil {
 		return err
 	}
-	receipt, err := sendOne(ctx, c, mail)
+	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Metrics{})
+	if err != nil {
+		return err
+	}
+	tx, err := relays.Begin(ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}})
+	var receipt relay.Receipt
+	if err == nil {
+		receipt, err = tx.Commit(mail.Bytes)
+	}
+	quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+	defer cancel()
+	err = errors.Join(err, relays.Close(quit))
 	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
@@ -49,22 +60,4 @@ func (command testEmailCommand) Run(ctx context.Context, c *config.Config, to st
 	}
 	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", receipt.Relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
 	return err
-}
-
-// sendOne hands over one email and closes the connection.
-func sendOne(ctx context.Context, c *config.Config, mail message.Message) (receipt relay.Receipt, err error) {
-	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Metrics{})
-	if err != nil {
-		return receipt, err
-	}
-	defer func() {
-		quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
-		defer cancel()
-		err = errors.Join(err, relays.Close(quit))
-	}()
-	tx, err := relays.Begin(ctx, relay.Envelope{From: mail.From, To: []address.Address{mail.To}})
-	if err != nil {
-		return receipt, err
-	}
-	return tx.Commit(mail.Bytes)
 }
