@@ -206,7 +206,11 @@ func (p *program) openRecords(ctx context.Context) (err error) {
 	if p.proofs, err = newProofs(p.config, p.secret); err != nil {
 		return err
 	}
-	p.suppressed, err = p.store.suppressions(ctx)
+	list := suppression.Options{Redis: p.store.redis, Prefix: p.store.prefix, Now: now, Log: p.log}
+	if own := p.store.own; own != nil {
+		list.Table, list.Events = own.Table("suppressions"), own.Table("bounces")
+	}
+	p.suppressed, err = suppression.Open(ctx, list)
 	return err
 }
 

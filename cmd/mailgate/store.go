@@ -13,7 +13,6 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/internal/standby"
-	"github.com/mailgate/mailgate/suppression"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -52,7 +51,13 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		clock = standby.NewClock()
 		ownNow = clock.Now
 	}
-	own, refusals := shareCache(c)
+	own, refusals := int64(c.CacheBytes), int64(0) // the memory of the records on disk, and of the refusals by Redis
+	switch {
+	case !c.UsesDataDir():
+		own, refusals = 0, own
+	case c.RedisURL != "":
+		own, refusals = own-own/2, own/2
+	}
 	if c.UsesDataDir() {
 		if s.own, err = openDisk(c, own, ownNow, log); err != nil {
 			return nil, err
@@ -72,18 +77,6 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 		}
 	}
 	return s, nil
-}
-
-// shareCache divides the setting between the records on disk and the refusals by Redis.
-func shareCache(c *config.Config) (own, refusals int64) {
-	all := int64(c.CacheBytes)
-	switch {
-	case c.RedisURL == "":
-		return all, 0
-	case !c.UsesDataDir():
-		return 0, all
-	}
-	return all - all/2, all / 2
 }
 
 // limiter counts by an algorithm. Limiters of one name share their records if their algorithms
@@ -113,15 +106,6 @@ func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Sto
 		return shared
 	}
 	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name)), merge, mirror)
-}
-
-// suppressions opens the suppression list.
-func (s *store) suppressions(ctx context.Context) (*suppression.List, error) {
-	o := suppression.Options{Redis: s.redis, Prefix: s.prefix, Now: now, Log: s.log}
-	if s.own != nil {
-		o.Table, o.Events = s.own.Table("suppressions"), s.own.Table("bounces")
-	}
-	return suppression.Open(ctx, o)
 }
 
 const checkInterval = 10 * time.Second
