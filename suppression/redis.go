@@ -27,8 +27,6 @@ var (
 	readScript = redisx.NewScript(readSource, nil)
 )
 
-var errReply = errors.New("Redis sent a reply of an unknown form")
-
 // write writes entries in Redis for an event, and returns the number of the last change and how many there were: -1 if
 // the event was known. Of entries that were written without Redis it writes those that Redis lacks.
 func (l *List) write(ctx context.Context, withoutRedis bool, event Event, entries ...Entry) (position, written int64, err error) {
@@ -46,12 +44,12 @@ func (l *List) write(ctx context.Context, withoutRedis bool, event Event, entrie
 	}
 	reply, _ := answer.([]any)
 	if len(reply) != 2 {
-		return 0, 0, errReply
+		return 0, 0, redisx.ErrReply
 	}
 	position, numbered := reply[0].(int64)
 	written, counted := reply[1].(int64)
 	if !numbered || !counted {
-		return 0, 0, errReply
+		return 0, 0, redisx.ErrReply
 	}
 	return position, written, nil
 }
@@ -108,12 +106,12 @@ func (l *List) changesAfter(ctx context.Context, position int64) (c changes, err
 		words[i], _ = reply[i].(string)
 	}
 	if len(words) < 2 || len(words)%2 != 0 {
-		return c, errReply
+		return c, redisx.ErrReply
 	}
 	c.newest, err = strconv.ParseInt(words[0], 10, 64)
 	last, bad := strconv.ParseInt(words[1], 10, 64)
 	if err = errors.Join(err, bad); err != nil {
-		return c, errReply
+		return c, redisx.ErrReply
 	}
 	c.last = last
 	for i := 2; i < len(words); i += 2 {

@@ -79,7 +79,7 @@ func (p *Prober) Close() {
 func (p *Prober) Late() uint64 { return p.lateness.count() }
 
 // MasterOf returns the master of a key's records, which have {key} as their hash tag.
-func (p *Prober) MasterOf(key string) *Master { return p.at(p.addressOf("{" + key + "}")) }
+func (p *Prober) MasterOf(key string) *Master { return p.at(redisx.AddressOf(p.client, "{"+key+"}")) }
 
 func (p *Prober) at(address string) *Master {
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
 // call makes a call unless it would not be answered, and notes what it says of the master. A master that says that it
 // takes no writes answers at once, and may be read.
 func (m *Master) call(ctx context.Context, next func(context.Context) error) error {
-	if m.Address == "" && m.prober.addressOf("any") != "" { // the masters of a Cluster have hooks, too
+	if m.Address == "" && redisx.AddressOf(m.prober.client, "any") != "" { // the masters of a Cluster have hooks, too
 		return next(ctx)
 	}
 	m.mu.Lock()

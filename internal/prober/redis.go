@@ -15,15 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// addressOf returns the master of a key; empty if there is only one or the masters are not known
-// yet.
-func (p *Prober) addressOf(redisKey string) string {
-	if master := redisx.MasterOf(p.client, redisKey); master != nil {
-		return master.Options().Addr
-	}
-	return ""
-}
-
 // Current returns the masters that have keys now.
 func (p *Prober) Current(ctx context.Context) (all []*Master) {
 	if cluster, ok := p.client.(*redis.ClusterClient); ok {
@@ -73,7 +64,7 @@ func (m *Master) write(ctx context.Context, client redis.UniversalClient) error 
 func (p *Prober) keyOn(address string) (key string, found bool) {
 	for i := range 1000 {
 		key = p.prefix + ":standby:" + strconv.Itoa(i)
-		if address == "" || p.addressOf(key) == address {
+		if address == "" || redisx.AddressOf(p.client, key) == address {
 			return key, true
 		}
 	}

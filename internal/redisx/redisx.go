@@ -116,17 +116,15 @@ func Masters(ctx context.Context, client redis.UniversalClient) (masters []*redi
 	return nil, fmt.Errorf("a client of type %T has no masters", client)
 }
 
-// MasterOf returns the client of a key's master in a Cluster, nil for another client and while its masters are not
-// known. It does not wait for the network.
-func MasterOf(client redis.UniversalClient, key string) *redis.Client {
-	cluster, ok := client.(*redis.ClusterClient)
-	if !ok {
-		return nil
+// AddressOf returns that of a key's master in a Cluster, empty for another client and while its masters are not known. It
+// does not wait for the network.
+func AddressOf(client redis.UniversalClient, key string) string {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		if master, err := cluster.MasterForKey(ended, key); err == nil {
+			return master.Options().Addr
+		}
 	}
-	if master, err := cluster.MasterForKey(ended, key); err == nil {
-		return master
-	}
-	return nil
+	return ""
 }
 
 var ended = func() context.Context {

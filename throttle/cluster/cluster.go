@@ -27,9 +27,8 @@ import (
 
 // home is a throttle.Home over Redis.
 type home struct {
-	client redis.UniversalClient
-	prefix string // of all keys: the caller's and the form of the states
-	clocks *redisx.Clocks
+	records *redisx.Records
+	prefix  string // of all keys: the caller's and the form of the states
 }
 
 // New returns a limiter whose records are under a prefix, such as "myapp", in keys such as
@@ -49,7 +48,7 @@ func New(client redis.UniversalClient, prefix string, a throttle.Algorithm) (*th
 	if err != nil {
 		return nil, fmt.Errorf("a limiter in Redis: %w", err)
 	}
-	return throttle.New(a, &home{client, prefix + ":" + a.Form() + ":{", redisx.NewClocks(client)}), nil
+	return throttle.New(a, &home{redisx.NewRecords(client), prefix + ":" + a.Form() + ":{"}), nil
 }
 
 // check refuses a client whose answers may be of replicas.

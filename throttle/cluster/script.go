@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
@@ -30,10 +29,10 @@ var (
 	bucketScript        = redisx.NewScript(begin+bucket, wrote)
 )
 
-var (
-	errReply = errors.New("Redis sent a reply of an unknown form")
-	errLate  = errors.New("Redis ran the call after its deadline, and did nothing")
-)
+// What was done before counts as written: replicas may not have confirmed it then.
+var wrote = redisx.Did("12")
+
+var errLate = errors.New("Redis ran the call after its deadline, and did nothing")
 
 // maxMoment is the last millisecond that fits the six bytes of an admission.
 const maxMoment = 1<<48 - 1
@@ -75,26 +74,6 @@ func appendNumbers(text []byte, numbers ...int64) []byte {
 	return text
 }
 
-const tooLate = '-'
-
-// parseReply returns what a script did, a digit or tooLate, and with what.
-func parseReply(answer any) (did byte, r throttle.Reply, err error) {
-	text, _ := answer.(string)
-	if len(text) < 7 {
-		return 0, r, errReply
-	}
-	var now [8]byte
-	copy(now[2:], text[1:7])
-	did = text[0]
-	return did, throttle.Reply{State: []byte(text[7:]), Now: int64(binary.BigEndian.Uint64(now[:])), Done: did == '1' || did == '2'}, nil
-}
-
-// wrote reports whether replicas have to confirm what a script did.
-func wrote(answer any) bool {
-	_, r, err := parseReply(answer)
-	return err == nil && r.Done
-}
-
 // Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the server
 // or its clock has changed. Then the step is taken once more, by the clock that the answer told.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
@@ -105,24 +84,19 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	key = h.prefix + key + "}"
 	ctx = redisx.Call(ctx)
 	for range 2 {
-		sent, notAfter := time.Now(), ""
+		notAfter := ""
 		if op.Step != throttle.StepRelease { // which is right however late it is made
-			notAfter = h.clocks.NotAfter(ctx, key)
+			notAfter = h.records.NotAfter(ctx, key)
 		}
-		answer, err := script.Run(ctx, h.client, key, string(op.Step), encode(op.All), notAfter, params)
+		answer, err := h.records.Run(ctx, script, key, string(op.Step), encode(op.All), notAfter, params)
 		if err != nil {
 			if redisx.Undone(err) {
 				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 			}
 			return throttle.Reply{}, err
 		}
-		did, r, err := parseReply(answer)
-		if err != nil {
-			return throttle.Reply{}, err
-		}
-		h.clocks.Heard(key, r.Now, sent)
-		if did != tooLate {
-			return r, nil
+		if answer.Did != '-' {
+			return throttle.Reply{State: answer.Before, Now: answer.Now, Done: answer.Did != '0'}, nil
 		}
 		if ctx.Err() != nil {
 			break
