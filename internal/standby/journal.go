@@ -37,11 +37,6 @@ type operation struct {
 	value []byte // of a value: what Redis may already have of it
 }
 
-// refunds reports whether this release of a counter takes an admission back. A counter knows times, and no ids.
-func (o operation) refunds(admitted operation) bool {
-	return admitted.kind == record && admitted.a.At == o.a.At && admitted.by == o.by
-}
-
 func (o operation) compare(order int64) int { return cmp.Compare(o.order, order) }
 
 // recordKey names a record: the part that it belongs to, and its key there.

@@ -71,46 +71,39 @@ func (h *home) copy(key string, op throttle.Op, r throttle.Reply) {
 	h.mirror.write(h.keyOf(key), until, func(ctx context.Context) error { _, err := h.own.Do(ctx, key, op); return err })
 }
 
-// alone takes a step on the node's own records, and notes in the journal what it did.
+// alone takes a step on the node's own records, and notes in the journal what it did. If the journal does not take it, the
+// node is too strict. Redis may have an admission of the journal already: an exact one that is released becomes a release,
+// one of a counter is dropped. A counter's release that the node did not find is not noted.
 func (h *home) alone(ctx context.Context, key string, op throttle.Op) (r throttle.Reply, err error) {
 	if op.Step == throttle.StepReset || op.Step == throttle.StepRecord {
 		return r, errAlone
 	}
 	r, err = h.own.Do(ctx, key, op)
 	r.Degraded = true
+	k, exact := h.keyOf(key), op.By.Exact()
 	switch {
-	case err != nil || op.Step == throttle.StepPeek:
-	case op.Step == throttle.StepRelease:
-		err = h.journalRelease(ctx, key, op, r.Done)
-	case r.Done:
-		err = h.journalTake(ctx, key, op, r)
+	case err != nil:
+	case op.Step == throttle.StepTake && r.Done:
+		_, v := op.Take(r.State, r.Now)
+		err = h.journal.put(ctx, k, operation{kind: record, by: textOf(op.By), a: v.Admission, until: v.Admission.At + op.By.Window()})
+		if err == nil {
+			h.admitted.Add(1)
+		}
+	case op.Step == throttle.StepRelease && (r.Done || exact):
+		o := operation{kind: release, by: textOf(op.By), a: op.All[0], until: h.o.Clock.Now() + op.By.Window()}
+		admitted, found := h.journal.find(k, func(j operation) bool {
+			if exact {
+				return j.a.ID == o.a.ID
+			}
+			return j.kind == record && j.a.At == o.a.At && j.by == o.by // a counter knows times, and no ids
+		})
+		if found && !exact {
+			return r, h.journal.forget(ctx, k, admitted)
+		}
+		o.order = admitted.order
+		err = h.journal.put(ctx, k, o)
 	}
 	return r, err
-}
-
-// journalTake notes an admission. If the journal does not take it, the node is too strict.
-func (h *home) journalTake(ctx context.Context, key string, op throttle.Op, r throttle.Reply) error {
-	_, v := op.Take(r.State, r.Now)
-	err := h.journal.put(ctx, h.keyOf(key), operation{kind: record, by: textOf(op.By), a: v.Admission, until: v.Admission.At + op.By.Window()})
-	if err == nil {
-		h.admitted.Add(1)
-	}
-	return err
-}
-
-// journalRelease notes a release. Redis may have an admission of the journal already: an exact one becomes a release, one
-// of a counter is dropped. A counter's release that the node did not find is not noted.
-func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, had bool) error {
-	o := operation{kind: release, by: textOf(op.By), a: op.All[0], until: h.o.Clock.Now() + op.By.Window()}
-	if op.By.Exact() {
-		admitted, _ := h.journal.find(h.keyOf(key), func(j operation) bool { return j.a.ID == o.a.ID })
-		o.order = admitted.order
-	} else if !had {
-		return nil
-	} else if admitted, found := h.journal.find(h.keyOf(key), o.refunds); found {
-		return h.journal.forget(ctx, h.keyOf(key), admitted)
-	}
-	return h.journal.put(ctx, h.keyOf(key), o)
 }
 
 // apply sends operations to Redis in their order, each by the algorithm that admitted it, and neighbouring admissions by
@@ -118,10 +111,11 @@ func (h *home) journalRelease(ctx context.Context, key string, op throttle.Op, h
 func (h *home) apply(ctx context.Context, key string, some []operation) error {
 	for len(some) > 0 {
 		first, n := some[0], 1
-		l, err := h.limiterBy(first.by)
+		by, err := throttle.Parse(first.by.Value())
 		if err != nil {
 			return err
 		}
+		l := h.shared.With(by)
 		if first.kind == record {
 			admissions := []throttle.Admission{first.a}
 			for ; n < len(some) && some[n].kind == record && some[n].by == first.by; n++ {
@@ -145,12 +139,3 @@ func (h *home) apply(ctx context.Context, key string, some []operation) error {
 }
 
 func textOf(a throttle.Algorithm) unique.Handle[string] { return unique.Make(a.String()) }
-
-// limiterBy returns the limiter on Redis by an algorithm of the journal.
-func (h *home) limiterBy(text unique.Handle[string]) (*throttle.Limiter, error) {
-	a, err := throttle.Parse(text.Value())
-	if err != nil {
-		return nil, err
-	}
-	return h.shared.With(a), nil
-}
