@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -33,24 +34,19 @@ func NewScript(source string, wrote func(reply any) bool) *Script {
 // may have been executed.
 func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (answer any, err error) {
 	ctx = Call(ctx)
-	answer, err = s.send(ctx, client, "evalsha", s.sha, key, args)
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		answer, err = s.send(ctx, client, "eval", s.source, key, args)
+	for _, program := range [...][2]any{{"evalsha", s.sha}, {"eval", s.source}} { // the second if Redis does not know it
+		r := run{unrepeated{redis.NewCmd(ctx, slices.Concat([]any{program[0], program[1], 1, key}, args)...)}, s}
+		if err = client.Process(ctx, r); err == nil {
+			return r.Val(), nil
+		}
+		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			break
+		}
 	}
-	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
+	if strings.Contains(err.Error(), "WRONGTYPE") {
 		return nil, reply{ErrType.Error(), errors.Join(ErrType, err)}
 	}
-	return answer, err
-}
-
-func (s *Script) send(ctx context.Context, client redis.UniversalClient, name, program, key string, args []any) (any, error) {
-	words := append(make([]any, 0, 4+len(args)), name, program, 1, key)
-	words = append(words, args...)
-	r := run{unrepeated{redis.NewCmd(ctx, words...)}, s}
-	if err := client.Process(ctx, r); err != nil {
-		return nil, err
-	}
-	return r.Val(), nil
+	return nil, err
 }
 
 // unrepeated is a command that the library does not repeat after a lost answer. It follows MOVED and
