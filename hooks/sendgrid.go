@@ -24,11 +24,15 @@ func NewSendGrid(setting string) (Reporter, error) {
 	}
 	const header = "X-Twilio-Email-Event-Webhook-"
 	genuine := func(c *Call) error {
-		signature, _ := base64.StdEncoding.DecodeString(c.Header(header + "Signature"))
+		timestamp := c.Header(header + "Timestamp")
+		signature, err := base64.StdEncoding.DecodeString(c.Header(header + "Signature"))
+		if err != nil || !fresh(timestamp, c.Now) {
+			return ErrForged // without a hash of the body
+		}
 		sum := sha256.New()
-		sum.Write([]byte(c.Header(header + "Timestamp")))
+		sum.Write([]byte(timestamp))
 		sum.Write(c.Body)
-		return genuineIf(fresh(c.Header(header+"Timestamp"), c.Now) && ecdsa.VerifyASN1(key, sum.Sum(nil), signature))
+		return genuineIf(ecdsa.VerifyASN1(key, sum.Sum(nil), signature))
 	}
 	type event struct {
 		Email string `json:"email"`
