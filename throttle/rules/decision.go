@@ -58,11 +58,6 @@ type Charge struct {
 	limiter *throttle.Limiter // that charged it
 }
 
-// spent reports whether the token of a solved challenge was used before.
-func (d *Decision) spent() bool {
-	return slices.ContainsFunc(d.Refusals, func(r Refusal) bool { return r.Rule == TokenRule })
-}
-
 // decide joins the verdicts of a round. The rule to wait for is, of a refusal, the one that
 // refuses longest and, of an admission, the one that the next send has to wait for.
 func decide(round []question) Decision {

@@ -152,7 +152,8 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 		return Decision{Denied: c.Name}, nil
 	}
 	d, err := s.take(ctx, send, id)
-	if err == nil && d.spent() && len(d.Charges) == 0 {
+	spent := slices.ContainsFunc(d.Refusals, func(r Refusal) bool { return r.Rule == TokenRule })
+	if err == nil && spent && len(d.Charges) == 0 {
 		send.Solved = ""
 		d, err = s.take(ctx, send, id)
 	}

@@ -19,6 +19,9 @@ const (
 	leakyBucket   = "leaky-bucket"
 )
 
+// inLimits are the characters that limits are written with.
+const inLimits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=/,. -_+"
+
 // count is how a rule or an action counts, as it is written.
 type count struct {
 	Algorithm string `yaml:"algorithm"`
@@ -59,7 +62,7 @@ func (c count) build(keep int) (throttle.Algorithm, error) {
 	switch {
 	case c.Limit == "":
 		return nil, refuse("", "limit is missing; write it as name=limit/window, such as minute=10/60s")
-	case strings.ContainsFunc(c.Limit, notInLimit): // errors about limits repeat them
+	case strings.Trim(c.Limit, inLimits) != "": // it may be an address, and errors about limits repeat them
 		return nil, refuse("limit", "write it as name=limit/window, such as minute=10/60s")
 	case c.Algorithm == slidingLog && keep > 0:
 		return nil, refuse("keep_for_first_sends", "a %s cannot keep sends; use another algorithm", slidingLog)
@@ -124,12 +127,6 @@ func (c count) checkParameters() error {
 		return refuse("", "a %s needs queue: how many sends may wait", leakyBucket)
 	}
 	return nil
-}
-
-// notInLimit reports the characters that are in no limit, such as those of an address.
-func notInLimit(c rune) bool {
-	letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	return !letter && !strings.ContainsRune("0123456789=/,. -_+", c)
 }
 
 // checkDelay refuses a queue in which a send could wait until too little of its time is left

@@ -56,6 +56,7 @@ func (f *File) addFile(to rules.Some, path string, read naming) error {
 	}
 	f.Lists = append(f.Lists, path)
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this mark
+	control := func(c rune) bool { return c != '\t' && unicode.IsControl(c) }
 	number, entries, suffixes := 0, 0, 0
 	wrong := func(problem string) error { return &yamlfile.Error{File: path, Line: number, Problem: problem} }
 	var suffix error // the first
@@ -64,7 +65,7 @@ func (f *File) addFile(to rules.Some, path string, read naming) error {
 		if !strings.HasSuffix(line, "\n") {
 			return wrong("the last line has no line break, so the file may be cut off; add it if it is not")
 		}
-		if !utf8.ValidString(line) || strings.ContainsFunc(strings.TrimRight(line, "\r\n"), notInList) {
+		if !utf8.ValidString(line) || strings.ContainsFunc(strings.TrimRight(line, "\r\n"), control) {
 			return wrong("this is not text")
 		}
 		entry, _, _ := strings.Cut(line, "#")
@@ -100,5 +101,3 @@ func (f *File) addFile(to rules.Some, path string, read naming) error {
 	tidy(to)
 	return nil
 }
-
-func notInList(c rune) bool { return c != '\t' && unicode.IsControl(c) }

@@ -153,26 +153,8 @@ type reader struct {
 	written map[string]count // how each rule counts
 }
 
-// newReader returns a reader that has read the built-in rules.
-func newReader(d Defaults, path string) (*reader, error) {
-	r := &reader{Defaults: d, path: path, names: map[string]bool{}, cases: map[string]bool{}, written: map[string]count{}}
-	for _, t := range builtIn(d) {
-		if err := t.read(r); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", t.Name, err)
-		}
-	}
-	return r, nil
-}
-
 // Default returns what is in force without a file.
-func Default(d Defaults) (File, error) {
-	r, err := newReader(d, "")
-	if err != nil {
-		return File{}, err
-	}
-	r.describe()
-	return r.File, nil
-}
+func Default(d Defaults) (File, error) { return read(d, "", nil, text{}) }
 
 // Read reads the file at the path.
 func Read(path string, d Defaults) (File, error) {
@@ -191,9 +173,16 @@ func Read(path string, d Defaults) (File, error) {
 	case len(t.Actions) > maxActions:
 		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
 	}
-	r, err := newReader(d, path)
-	if err != nil {
-		return File{}, err
+	return read(d, path, file, t)
+}
+
+// read reads the built-in rules and then what the file at the path has.
+func read(d Defaults, path string, file *yamlfile.File, t text) (File, error) {
+	r := &reader{Defaults: d, path: path, names: map[string]bool{}, cases: map[string]bool{}, written: map[string]count{}}
+	for _, rule := range builtIn(d) {
+		if err := rule.read(r); err != nil {
+			return File{}, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
 	}
 	for i, rule := range t.Rules {
 		if err := rule.complete(r); err != nil {
