@@ -15,7 +15,7 @@ const few = 1_000
 var many = 1_000_000 // less in a test
 
 // recordFormat is that of cmd/mailgate.
-const recordFormat = 5
+const recordFormat = 6
 
 // millionMailboxes measures mailgate with a data directory of a million mailboxes that may not be
 // sent any more emails today, beside one with a thousand. All of the mailboxes are asked about, in

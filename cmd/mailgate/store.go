@@ -23,7 +23,7 @@ import (
 // recordFormat is the version of what all records hold and of how their keys are made, on disk and in
 // Redis. A change counts it up: programs of two formats do
 // not use the same records.
-const recordFormat = 5
+const recordFormat = 6
 
 // A store is where all records are: on this machine, in Redis, or in Redis with the node's own
 // beside them for an outage.
