@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,7 +15,7 @@ import (
 // began is where this process counts time from, which no clock setting changes.
 var began = time.Now()
 
-// Records are those of a client. They know the clocks of its masters, each by the last answer that told it.
+// Records are those of a client. They know the clocks of its masters by the answers that told them.
 type Records struct {
 	client  redis.UniversalClient
 	timeout time.Duration // that a call waits for a reply
@@ -25,7 +24,27 @@ type Records struct {
 
 // clock is how many microseconds the clock of a master is ahead of the time since began, at least and at most, unless it
 // is set. 0 is not known.
-type clock struct{ least, most atomic.Int64 }
+type clock struct {
+	mu          sync.Mutex
+	least, most int64
+}
+
+// hear takes the bounds that an answer gives. Those of earlier answers hold too, as one that came late gives wide ones,
+// until they contradict it: then the clock was set, or has drifted.
+func (c *clock) hear(least, most int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if least <= c.most && c.least <= most {
+		least, most = max(least, c.least), min(most, c.most)
+	}
+	c.least, c.most = least, most
+}
+
+func (c *clock) ahead() (least, most int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.least, c.most
+}
 
 // NewRecords returns the records of a client.
 func NewRecords(client redis.UniversalClient) *Records {
@@ -66,9 +85,7 @@ func (r *Records) Run(ctx context.Context, s *Script, key string, args ...any) (
 	if len(text) > 7 {
 		a.Before = []byte(text[7:])
 	}
-	c := r.clockOf(key)
-	c.least.Store(a.Now*1000 - time.Since(began).Microseconds())
-	c.most.Store(a.Now*1000 + 999 - sent.Microseconds())
+	r.clockOf(key).hear(a.Now*1000-time.Since(began).Microseconds(), a.Now*1000+999-sent.Microseconds())
 	return a, nil
 }
 
@@ -92,7 +109,7 @@ func (r *Records) clockOf(key string) *clock {
 
 // Now returns a millisecond that the clock of a key's master has reached just now or shortly before, 0 if it was not heard.
 func (r *Records) Now(key string) int64 {
-	ahead := r.clockOf(key).least.Load()
+	ahead, _ := r.clockOf(key).ahead()
 	if ahead == 0 {
 		return 0
 	}
@@ -102,7 +119,7 @@ func (r *Records) Now(key string) int64 {
 // NotAfter returns the time of a key's master after which no caller waits for the answer to a command of the [Call], empty
 // if that is not known.
 func (r *Records) NotAfter(ctx context.Context, key string) string {
-	ahead := r.clockOf(key).most.Load()
+	_, ahead := r.clockOf(key).ahead()
 	end, bounded := ctx.Deadline()
 	if own := called(ctx).Add(r.timeout); r.timeout > 0 && (!bounded || own.Before(end)) {
 		end, bounded = own, true

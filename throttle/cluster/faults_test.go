@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -95,6 +96,34 @@ func TestTake_AnotherMastersClockAhead_ChargesNothingLate(t *testing.T) {
 	servertest.Eventually(t, "the call's time to be over", func() bool { return time.Now().After(over) })
 	servers.Masters[1].Resume()
 	v := redistest.Healed(t, func() (throttle.Verdict, error) { return l.Peek(ctx, late) })
+	if v.Sent != 0 {
+		t.Errorf("it was charged late: %+v", v)
+	}
+}
+
+// An answer that came late does not lengthen the calls after it.
+func TestTake_AfterSlowAnswer_ChargesNothingLate(t *testing.T) {
+	t.Parallel()
+	const timeout, slow = time.Second, 700 * time.Millisecond
+	client, server := alone(t)
+	l := limiter(t, open(t, redisx.Options{URL: server.URL(), Timeout: timeout}), throttle.DefaultPolicy())
+	take(t, l, "first")
+	pausedFor := func(at time.Duration, key string) error {
+		begin := time.Now()
+		server.Pause()
+		ended := make(chan error, 1)
+		go func() { _, err := l.Take(ctx, key); ended <- err }()
+		servertest.Eventually(t, "the end of the pause", func() bool { return time.Since(begin) > at })
+		server.Resume()
+		return <-ended
+	}
+	must.OK(t, pausedFor(slow, "slow"))
+	if err := pausedFor(timeout+slow/2, mailbox); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("at a server that hangs: %v", err)
+	}
+	v := redistest.Healed(t, func() (throttle.Verdict, error) {
+		return limiter(t, client, throttle.DefaultPolicy()).Peek(ctx, mailbox)
+	})
 	if v.Sent != 0 {
 		t.Errorf("it was charged late: %+v", v)
 	}
