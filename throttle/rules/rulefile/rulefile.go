@@ -265,7 +265,7 @@ func (t ruleText) complete(r *reader) error {
 func (t ruleText) checkBuiltIn(tiersSetBy string, known ruleText) error {
 	mailbox := t.Name == rules.MailboxRule
 	switch {
-	case t.By.Text != "" && t.By.Text != known.By.Text:
+	case t.By.Line > 0 && t.By.Text != known.By.Text:
 		return refuse("by", "this rule is built in and counts by %s", known.By.Text)
 	case mailbox && t.Only != nil:
 		return refuse("only", "this rule protects every mailbox; exempt those that it is not to count")

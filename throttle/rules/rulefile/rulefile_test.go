@@ -200,6 +200,7 @@ var mistakes = []struct{ name, text, want string }{
 	{"no template", rule("limit: q=1/1s\n  exempt: {templates: [../hidden]}"), ":5: rule a: exempt.templates[0]: it must be the name of a template"},
 	{"off, and not built in", "rules:\n- name: clientip\n  off: true", ":3: rule clientip: off: this rule is not built in; leave it out"},
 	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
+	{"mailbox by nothing", "rules:\n- name: mailbox\n  by: []", ":3: rule mailbox: by: this rule is built in and counts by mailbox"},
 	{"a challenge for the mailbox", "rules:\n- name: mailbox\n  then: challenge", ":3: rule mailbox: then: this rule protects the mailbox"},
 	{"no known challenge", rule("limit: q=9/1s\n  then: riddle"), ":5: rule a: then: it must be challenge"},
 	{"the name of the tokens' limit", "rules: [{name: challenge, by: all, limit: q=1/1s}]", ":1: rule challenge: name: this name is taken by a built-in limit"},
