@@ -76,9 +76,6 @@ func newIndex(all []Case, shadow bool) (*index, error) {
 			if by.List() == "" {
 				return nil, fmt.Errorf("no sends are named by %q", by)
 			}
-			if x.names[by] == nil {
-				x.names[by] = make(map[string]entry, len(names))
-			}
 			for _, name := range names {
 				e := entry{int32(i + 1), name.Line}
 				if name.Listed {
@@ -96,6 +93,9 @@ func newIndex(all []Case, shadow bool) (*index, error) {
 				case by == ByMailbox && at >= 0 && strings.Contains(name.Text, "*"):
 					x.patterns[name.Text[at:]] = append(x.patterns[name.Text[at:]], pattern{name.Text[:at], e})
 				default:
+					if x.names[by] == nil {
+						x.names[by] = make(map[string]entry, len(names))
+					}
 					put(x.names[by], name.Text, e)
 				}
 			}
