@@ -10,9 +10,8 @@ import (
 	"github.com/mailgate/mailgate/internal/trace"
 )
 
-// accessLog answers the errors of the handlers behind it, keeps the answer for retries, writes the request's log line and counts
-// the request. It recovers panics itself: Fiber's middleware would log the panic's value, which may
-// hold anything.
+// accessLog answers the errors of the handlers behind it, keeps the answer for retries, writes the request's log line and
+// counts the request. It recovers panics itself: Fiber's middleware would log the panic's value, which may hold anything.
 func (s *Server) accessLog(c *fiber.Ctx) (err error) {
 	r := s.begin(c)
 	defer func() {

@@ -18,5 +18,5 @@ func NewBrevo(setting string) (Reporter, error) {
 		Email string `json:"email"`
 	}
 	read := each(func(e event) bounce.Event { return bounce.Event{Address: e.Email, Kind: kindOf(brevoKinds, e.Event)} })
-	return &provider{name: "brevo", statuses: map[int]int{503: http.StatusTooManyRequests}, genuine: authorized("Bearer " + setting), read: read}, nil
+	return &provider{name: "brevo", statuses: map[int]int{http.StatusServiceUnavailable: http.StatusTooManyRequests}, genuine: authorized("Bearer " + setting), read: read}, nil
 }

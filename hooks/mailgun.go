@@ -48,5 +48,5 @@ func NewMailgun(setting string) (Reporter, error) {
 			Token: call.Signature.Timestamp + call.Signature.Token, // no separator is signed, so that each may have a part of the other
 		}}
 	}
-	return &provider{name: "mailgun", statuses: map[int]int{401: http.StatusNotAcceptable}, genuine: genuine, read: read}, nil
+	return &provider{name: "mailgun", statuses: map[int]int{http.StatusUnauthorized: http.StatusNotAcceptable}, genuine: genuine, read: read}, nil
 }

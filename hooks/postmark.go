@@ -25,5 +25,5 @@ func NewPostmark(setting string) (Reporter, error) {
 		return bounce.Event{Address: e.Email, Kind: kindOf(postmarkKinds, e.RecordType, e.Type)}
 	})
 	genuine := authorized("Basic " + base64.StdEncoding.EncodeToString([]byte(setting)))
-	return &provider{name: "postmark", statuses: map[int]int{401: http.StatusForbidden}, genuine: genuine, read: read}, nil
+	return &provider{name: "postmark", statuses: map[int]int{http.StatusUnauthorized: http.StatusForbidden}, genuine: genuine, read: read}, nil
 }
