@@ -49,13 +49,16 @@ type held struct {
 	slack float64
 }
 
-const heap = "go_memstats_heap_inuse_bytes"
+const (
+	heap  = "go_memstats_heap_inuse_bytes"
+	files = "process_open_fds"
+)
 
 var (
 	// resources: connections to relays and to Redis are kept for the next email, and the race
 	// detector keeps what it needed when most goroutines were at work, which the heap does not.
 	resources = []held{
-		{"process_open_fds", 40},
+		{files, 40},
 		{"mailgate_http_connections", 1},
 		{"mailgate_relay_connections", 16}, // of two relays
 		{"mailgate_relay_waiting", 0},
@@ -66,6 +69,9 @@ var (
 	// has one or two.
 	goroutines = []held{{beside, 8}}
 )
+
+// sentinelFiles is how many connections to a Sentinel are kept besides: what dials a master asks one first.
+const sentinelFiles = 32
 
 // floodHeap is what the buffers of a flood's connections may keep of the heap: two garbage
 // collections free them, and an idle node is slow to have two.
@@ -81,6 +87,9 @@ func (s *rig) figures(of []held) (all []judge.Figure) {
 		for _, h := range of {
 			if h.name == heap && s.flooding.Load() > 0 {
 				h.slack += floodHeap
+			}
+			if h.name == files && s.sentinel != nil {
+				h.slack += sentinelFiles
 			}
 			all = append(all, judge.Figure{Name: fmt.Sprintf("%s of node %d", h.name, n.number), Value: m.sum(h.name), Slack: h.slack})
 		}
