@@ -5,14 +5,14 @@
 -- ARGV[2]  the next value, empty to remove it
 -- ARGV[3]  when the next value expires, in milliseconds since 1970
 -- ARGV[4]  the moment for which it was made: the clock must have reached it
--- ARGV[5]  do nothing after this moment; empty: whenever
+-- ARGV[5]  do nothing from this moment on; empty: whenever
 -- returns  1 byte: 1 it was replaced, 0 it was not; 6 bytes of the clock's milliseconds; the value before
 
 local call, time = redis.call, redis.call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 local before = call('GET', KEYS[1]) or ''
 local answer = struct.pack('>I6', now) .. before
-if before ~= ARGV[1] or now < tonumber(ARGV[4]) or now > (tonumber(ARGV[5]) or now) then return '0' .. answer end
+if before ~= ARGV[1] or now < tonumber(ARGV[4]) or now >= (tonumber(ARGV[5]) or now + 1) then return '0' .. answer end
 if ARGV[2] == '' then
   call('DEL', KEYS[1])
 else

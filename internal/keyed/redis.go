@@ -67,7 +67,7 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (degraded bo
 		case same:
 			return false, nil
 		}
-		answer, err := s.records.Run(ctx, swapScript, key, old.Before, next, expires, old.Now, s.records.NotAfter(ctx, key))
+		answer, err := s.records.Run(ctx, swapScript, key, old.Before, next, expires, old.Now, s.records.End(ctx, key))
 		if err != nil {
 			if redisx.Undone(err) {
 				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)

@@ -12,38 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// began is where this process counts time from, which no clock setting changes.
-var began = time.Now()
-
 // Records are those of a client. They know the clocks of its masters by the answers that told them.
 type Records struct {
 	client  redis.UniversalClient
 	timeout time.Duration // that a call waits for a reply
-	clocks  sync.Map      // *clock by the address of the master
-}
-
-// clock is how many microseconds the clock of a master is ahead of the time since began, at least and at most, unless it
-// is set. 0 is not known.
-type clock struct {
-	mu          sync.Mutex
-	least, most int64
-}
-
-// hear takes the bounds that an answer gives. Those of earlier answers hold too, as one that came late gives wide ones,
-// until they contradict it: then the clock was set, or has drifted.
-func (c *clock) hear(least, most int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if least <= c.most && c.least <= most {
-		least, most = max(least, c.least), min(most, c.most)
-	}
-	c.least, c.most = least, most
-}
-
-func (c *clock) ahead() (least, most int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.least, c.most
+	clocks  sync.Map      // *Clock by the address of the master
 }
 
 // NewRecords returns the records of a client.
@@ -70,7 +43,7 @@ type Answer struct {
 
 // Run runs such a script, by [Script.Run]. It answers with the byte of Did, six of Now, and Before.
 func (r *Records) Run(ctx context.Context, s *Script, key string, args ...any) (a Answer, err error) {
-	sent := time.Since(began)
+	asked := time.Now()
 	answer, err := s.Run(ctx, r.client, key, args...)
 	if err != nil {
 		return a, err
@@ -85,7 +58,7 @@ func (r *Records) Run(ctx context.Context, s *Script, key string, args ...any) (
 	if len(text) > 7 {
 		a.Before = []byte(text[7:])
 	}
-	r.clockOf(key).hear(a.Now*1000-time.Since(began).Microseconds(), a.Now*1000+999-sent.Microseconds())
+	r.clockOf(key).Hear(a.Now, asked)
 	return a, nil
 }
 
@@ -98,34 +71,28 @@ func Did(signs string) func(answer any) bool {
 }
 
 // clockOf returns that of a key's master. In a Cluster, it may be known only after a call.
-func (r *Records) clockOf(key string) *clock {
+func (r *Records) clockOf(key string) *Clock {
 	address := AddressOf(r.client, key)
 	found, known := r.clocks.Load(address)
 	if !known {
-		found, _ = r.clocks.LoadOrStore(address, new(clock))
+		found, _ = r.clocks.LoadOrStore(address, new(Clock))
 	}
-	return found.(*clock)
+	return found.(*Clock)
 }
 
-// Now returns a millisecond that the clock of a key's master has reached just now or shortly before, 0 if it was not heard.
-func (r *Records) Now(key string) int64 {
-	ahead, _ := r.clockOf(key).ahead()
-	if ahead == 0 {
-		return 0
-	}
-	return (time.Since(began).Microseconds() + ahead) / 1000
-}
+// Now returns what [Clock.Now] does for the clock of a key's master.
+func (r *Records) Now(key string) int64 { return r.clockOf(key).Now() }
 
-// NotAfter returns the time of a key's master after which no caller waits for the answer to a command of the [Call], empty
-// if that is not known.
-func (r *Records) NotAfter(ctx context.Context, key string) string {
-	_, ahead := r.clockOf(key).ahead()
+// End returns the end of the [Call] by the clock of a key's master, or a moment before: a command does nothing from then on,
+// as its caller may not wait for the answer any more. It is long ago if the clock was not heard, so that the answer tells it. It is empty if the call has
+// none.
+func (r *Records) End(ctx context.Context, key string) string {
 	end, bounded := ctx.Deadline()
 	if own := called(ctx).Add(r.timeout); r.timeout > 0 && (!bounded || own.Before(end)) {
 		end, bounded = own, true
 	}
-	if ahead == 0 || !bounded {
+	if !bounded {
 		return ""
 	}
-	return strconv.FormatInt((end.Sub(began).Microseconds()+ahead)/1000, 10)
+	return strconv.FormatInt(r.clockOf(key).at(end), 10)
 }

@@ -3,22 +3,27 @@ package standby
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/redisx"
 )
 
-// Clock is Redis's clock as last read by this node. It keeps running while Redis is away, and a step of
-// the machine's clock does not move it.
+// Clock is Redis's clock as this node has read it. It keeps running while Redis is away, and a step of the machine's clock
+// does not move it.
 type Clock struct {
+	redisx.Clock
 	start  time.Time
-	offset atomic.Int64 // milliseconds that Redis is ahead of the machine
+	offset atomic.Int64 // milliseconds that Redis was ahead of the machine, as an earlier process knew
 }
 
 // NewClock returns the machine's clock, until New has read what an earlier process knew.
 func NewClock() *Clock { return &Clock{start: time.Now()} }
 
 // Now returns the clock's time in milliseconds since 1970.
-func (c *Clock) Now() int64 { return c.machine() + c.offset.Load() }
+func (c *Clock) Now() int64 {
+	if now := c.Clock.Now(); now != 0 {
+		return now
+	}
+	return c.machine() + c.offset.Load()
+}
 
 func (c *Clock) machine() int64 { return c.start.UnixMilli() + time.Since(c.start).Milliseconds() }
-
-// heard notes what the clock of Redis has just said.
-func (c *Clock) heard(now int64) { c.offset.Store(now - c.machine()) }

@@ -3,6 +3,7 @@ package standby
 import (
 	"context"
 	"errors"
+	"time"
 	"unique"
 
 	"github.com/mailgate/mailgate/cache"
@@ -32,12 +33,13 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (r throttle.R
 	unheard := false // Redis may have done it
 	alone := func(ctx context.Context) (err error) { r, err = h.alone(ctx, key, op); return err }
 	err = h.decide(ctx, key, op.Repeatable(), func() (err error) {
+		asked := time.Now()
 		r, err = h.shared.Home.Do(ctx, key, op)
 		if err != nil {
 			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
 		} else {
 			unheard = false
-			h.o.Clock.heard(r.Now)
+			h.o.Clock.Hear(r.Now, asked)
 			h.copy(key, op, r)
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/must"
@@ -104,7 +105,7 @@ func (n *modelNode) start(t testing.TB) {
 	n.crashed, n.away = false, false
 	s := &Standby{o: Options{Clock: NewClock(), Log: slog.New(slog.DiscardHandler)}, locks: n.locks, work: t.Context()}
 	s.journal = newJournal(n.table, maxOperations)
-	s.o.Clock.heard(*n.run.now)
+	s.o.Clock.Hear(*n.run.now, time.Now())
 	s.mirror = &mirror{now: s.o.Clock.Now, log: s.o.Log, last: map[recordKey]chan struct{}{}}
 	must.OK(t, s.journal.load(t.Context()))
 	n.home = &home{part: &part{Standby: s, name: "rule", mirrored: true}, shared: n.redis, own: n.own}
@@ -223,7 +224,7 @@ func (run *modelRun) walk(t testing.TB, c modelCase) (wrong string) {
 	for at := range 3 {
 		for i, n := range nodes {
 			*run.now += 1000
-			n.o.Clock.heard(*run.now)
+			n.o.Clock.Hear(*run.now, time.Now())
 			if at == 0 {
 				n.take(t, c.steps[i][at], func(op throttle.Op) (throttle.Reply, error) {
 					r, err := run.redis.Do(t.Context(), modelKey.key, op)

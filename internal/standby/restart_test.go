@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -101,6 +102,25 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	n.end()
 	if n = open(t, dir, server.URL()); n.clock.Now() < before {
 		t.Errorf("the clock was at %d, and is at %d after a restart", before, n.clock.Now())
+	}
+}
+
+// An answer of Redis that came late does not set the node's clock back.
+func TestClock_SlowAnswer_KeepsTheTime(t *testing.T) {
+	const delay = 300
+	n := start(t, redistest.Alone(t).URL())
+	slow := &throttletest.Faulty{}
+	l := n.Limiter("slow", slow.Break(onRedis(t, n.client, "slow", tiers)), local.New(n.store.Table("slow"), tiers))
+	must.Get(l.Take(t.Context(), "alice"))(t)
+	slow.On(func(_ context.Context, event, _ string) error {
+		if event == "taken" {
+			<-time.After(delay * time.Millisecond)
+		}
+		return nil
+	})
+	v := must.Get(l.Take(t.Context(), "bob"))(t)
+	if passed := n.clock.Now() - v.Now; passed < delay-5 {
+		t.Errorf("%d ms after Redis decided, %d have passed by the node's clock", delay, passed)
 	}
 }
 

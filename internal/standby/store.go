@@ -35,17 +35,15 @@ func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirro
 // take it alone as well.
 func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
 	err = st.decide(ctx, key, false, func() error {
-		var moment, expires int64
 		var next []byte
+		var expires int64
 		_, err := st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
-			moment = now
 			next, expires = step(old, now)
 			return next, expires
 		})
 		if err != nil {
 			return err
 		}
-		st.o.Clock.heard(moment)
 		if st.mirrored && next != nil {
 			st.mirror.write(st.keyOf(key), expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
 		}

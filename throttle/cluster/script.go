@@ -30,7 +30,7 @@ var (
 )
 
 // What was done before counts as written: replicas may not have confirmed it then.
-var wrote = redisx.Did("12")
+var wrote = redisx.Did("123")
 
 var errLate = errors.New("Redis ran the call after its deadline, and did nothing")
 
@@ -84,11 +84,11 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	key = h.prefix + key + "}"
 	ctx = redisx.Call(ctx)
 	for range 2 {
-		notAfter := ""
+		end := ""
 		if op.Step != throttle.StepRelease { // which is right however late it is made
-			notAfter = h.records.NotAfter(ctx, key)
+			end = h.records.End(ctx, key)
 		}
-		answer, err := h.records.Run(ctx, script, key, string(op.Step), encode(op.All), notAfter, params)
+		answer, err := h.records.Run(ctx, script, key, string(op.Step), encode(op.All), end, params)
 		if err != nil {
 			if redisx.Undone(err) {
 				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
@@ -96,7 +96,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 			return throttle.Reply{}, err
 		}
 		if answer.Did != '-' {
-			return throttle.Reply{State: answer.Before, Now: answer.Now, Done: answer.Did != '0'}, nil
+			return throttle.Reply{State: answer.Before, Now: answer.Now, Done: answer.Did == '1' || answer.Did == '2'}, nil
 		}
 		if ctx.Err() != nil {
 			break
