@@ -143,6 +143,7 @@ func meaning(said string, err error) (status int, kind, limit string, wait int64
 		{"4", "busy", 503},
 		{"554 5.4.0", "delivery-unknown", 504},
 		{"550 5.7.1 this recipient is suppressed: manual", judge.Suppressed, 422},
+		{"554 5.7.1", "relay-unavailable", 503}, // it refuses this server
 		{"5", "recipient-rejected", 422},
 	} {
 		if strings.HasPrefix(said, one.begins) {

@@ -14,6 +14,9 @@ var (
 	rejected = append([]string{"recipient-rejected"}, noRelay...)
 )
 
+// ofRecipient are the steps at which a refusal says something about the recipient.
+var ofRecipient = []fault.Step{fault.RCPT, fault.DATA, fault.Dot}
+
 // everyStep are the steps at which a relay can refuse a client. That says nothing about the
 // recipient.
 var everyStep = []fault.Step{fault.Banner, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}
@@ -28,7 +31,7 @@ func relayKinds() []*kind {
 		{name: "relay-drip", inject: plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
 		{name: "relay-reset-dot", inject: plays(fault.Reset, fault.Dot)},
 		{name: "relay-421", inject: plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
-		{name: "relay-5xx", terms: judge.Terms{Fails: rejected}, inject: plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)},
+		{name: "relay-5xx", terms: judge.Terms{Fails: rejected}, inject: plays(fault.Permanent, ofRecipient...)},
 		{name: "relay-barred", inject: plays(fault.Barred, everyStep...)},
 	}
 	for _, k := range all {
