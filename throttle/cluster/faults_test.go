@@ -115,9 +115,11 @@ func TestTake_ServerGoesOnLate_ChargesNothing(t *testing.T) {
 		"after a slow answer": func(t *testing.T, l *throttle.Limiter, server *redistest.Server) {
 			take(t, l, "before")
 			server.Pause()
-			resume := time.AfterFunc(slow, server.Resume)
-			defer resume.Stop()
-			take(t, l, "slow")
+			answered := make(chan error, 1)
+			go func() { _, err := l.Take(ctx, "slow"); answered <- err }()
+			<-time.After(slow)
+			server.Resume()
+			must.OK(t, <-answered)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
