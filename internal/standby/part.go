@@ -54,7 +54,9 @@ func (p *part) decide(ctx context.Context, key string, repeatable bool, together
 			if m.State() != prober.Away {
 				return errAgain
 			}
-			p.noteOutage()
+			if p.outage.Load() == nil {
+				p.noteOutage()
+			}
 			if err := p.mirror.complete(); p.mirrored && err != nil {
 				return err
 			}
