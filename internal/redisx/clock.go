@@ -20,7 +20,7 @@ func (c *Clock) Hear(now int64, asked time.Time) {
 	least, most := now*1000-time.Since(began).Microseconds(), now*1000+999-asked.Sub(began).Microseconds()
 	for {
 		known := c.ahead.Load()
-		if known != 0 && least <= known && known <= most || c.ahead.CompareAndSwap(known, least) {
+		if least <= known && known <= most || c.ahead.CompareAndSwap(known, least) {
 			return
 		}
 	}
