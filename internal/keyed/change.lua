@@ -12,7 +12,8 @@ local call, time = redis.call, redis.call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 local before = call('GET', KEYS[1]) or ''
 local answer = struct.pack('>I6', now) .. before
-if before ~= ARGV[1] or now < tonumber(ARGV[4]) or now >= (tonumber(ARGV[5]) or now + 1) then return '0' .. answer end
+local unfit = before ~= ARGV[1] or now < tonumber(ARGV[4]) or ARGV[5] ~= '' and now >= tonumber(ARGV[5])
+if unfit then return '0' .. answer end
 if ARGV[2] == '' then
   call('DEL', KEYS[1])
 else

@@ -65,6 +65,9 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (degraded bo
 			old.Now = 0
 			continue
 		case same:
+			if err := s.records.Confirm(ctx, key); err != nil {
+				return false, throttle.Unavailable(doing, err)
+			}
 			return false, nil
 		}
 		answer, err := s.records.Run(ctx, swapScript, key, old.Before, next, expires, old.Now, s.records.End(ctx, key))

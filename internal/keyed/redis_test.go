@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
 	"github.com/mailgate/mailgate/internal/must"
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
@@ -26,6 +28,13 @@ func set(t *testing.T, s keyed.Store, key, next string, life int64) (expires int
 		return []byte(next), expires
 	}))(t)
 	return expires
+}
+
+func open(t *testing.T, url string, confirm int) redis.UniversalClient {
+	t.Helper()
+	client := must.Get(redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Confirm: confirm}))(t)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // Every Store of the suite has a client of its own, as those of several processes have.
@@ -51,7 +60,7 @@ func TestRedis_ClusterSuite_KeepsTheContract(t *testing.T) {
 // A value expires by the clock of Redis, which counts the changes since it started.
 func TestRedis_NothingChanged_WritesNothing(t *testing.T) {
 	server := redistest.Alone(t)
-	s := keyed.Redis(server.Client(), prefix)
+	s := keyed.Redis(open(t, server.URL(), 0), prefix)
 	changes := func() string { return server.Info("persistence", "rdb_changes_since_last_save") }
 	expires := set(t, s, "k", "a", 60_000)
 	if at, err := server.Client().PExpireTime(t.Context(), prefix+":{k}").Result(); err != nil || at.Milliseconds() != expires {
@@ -67,6 +76,38 @@ func TestRedis_NothingChanged_WritesNothing(t *testing.T) {
 	must.Get(s.Update(t.Context(), "none", func(old []byte, _ int64) ([]byte, int64) { return old, 0 }))(t)
 	if after := changes(); after != before {
 		t.Errorf("Redis counted %s changes before and %s after", before, after)
+	}
+}
+
+// What an Update finds done may not have been confirmed: it waits for the replicas, too.
+func TestRedis_Unconfirmed_RepeatedWaitsAgain(t *testing.T) {
+	t.Parallel()
+	master := redistest.Alone(t)
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	s, again := keyed.Redis(open(t, master.URL(), 1), prefix), keyed.Redis(open(t, master.URL(), 1), prefix)
+	value := func(s keyed.Store, key, next string) error {
+		_, err := s.Update(t.Context(), key, func(_ []byte, now int64) ([]byte, int64) {
+			if next == "" {
+				return nil, 0
+			}
+			return []byte(next), now + 60_000
+		})
+		return err
+	}
+	redistest.Healed(t, func() (bool, error) { return true, value(s, "removed", "a") })
+	for key, next := range map[string]string{"written": "a", "removed": ""} {
+		replica.Pause()
+		for _, s := range []keyed.Store{s, again} {
+			if err := value(s, key, next); !errors.Is(err, redisx.ErrUnconfirmed) {
+				t.Errorf("%s without a replica: %v", key, err)
+			}
+		}
+		replica.Resume()
+		redistest.Healed(t, func() (bool, error) { return true, value(again, key, next) })
+		if left := master.Client().PTTL(t.Context(), prefix+":{"+key+"}").Val(); (left > 0) != (next != "") || left > time.Minute {
+			t.Errorf("%s is there for %v", key, left)
+		}
 	}
 }
 
@@ -118,9 +159,7 @@ func TestRedis_ChangesForever_Unavailable(t *testing.T) {
 // A value of a new key is written by one command, a change takes two, and a step that makes nothing one.
 func TestRedis_ClockKnown_NewValueWrittenAtOnce(t *testing.T) {
 	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
-	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
-	t.Cleanup(func() { _ = client.Close() })
-	s := keyed.Redis(client, prefix)
+	s := keyed.Redis(open(t, proxy.URL(), 0), prefix)
 	set(t, s, "first", "a", 60_000)
 	for _, tt := range []struct {
 		next string

@@ -70,6 +70,9 @@ func Did(signs string) func(answer any) bool {
 	}
 }
 
+// Confirm is [Confirm] by this client.
+func (r *Records) Confirm(ctx context.Context, key string) error { return Confirm(ctx, r.client, key) }
+
 // clockOf returns that of a key's master. In a Cluster, it may be known only after a call.
 func (r *Records) clockOf(key string) *Clock {
 	address := AddressOf(r.client, key)
@@ -83,9 +86,9 @@ func (r *Records) clockOf(key string) *Clock {
 // Now returns what [Clock.Now] does for the clock of a key's master.
 func (r *Records) Now(key string) int64 { return r.clockOf(key).Now() }
 
-// End returns the end of the [Call] by the clock of a key's master, or a moment before: a command does nothing from then on,
-// as its caller may not wait for the answer any more. It is long ago if the clock was not heard, so that the answer tells it. It is empty if the call has
-// none.
+// End returns the moment by the clock of a key's master from which nobody waits for the [Call], or one a little earlier. It is
+// long ago if the clock was not heard, so that a command does nothing and its answer tells it. It is empty for a call without
+// an end.
 func (r *Records) End(ctx context.Context, key string) string {
 	end, bounded := ctx.Deadline()
 	if own := called(ctx).Add(r.timeout); r.timeout > 0 && (!bounded || own.Before(end)) {
@@ -94,5 +97,5 @@ func (r *Records) End(ctx context.Context, key string) string {
 	if !bounded {
 		return ""
 	}
-	return strconv.FormatInt(r.clockOf(key).at(end), 10)
+	return strconv.FormatInt(r.clockOf(key).in(time.Until(end)), 10)
 }

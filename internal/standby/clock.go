@@ -11,19 +11,18 @@ import (
 // does not move it.
 type Clock struct {
 	redisx.Clock
-	start  time.Time
-	offset atomic.Int64 // milliseconds that Redis was ahead of the machine, as an earlier process knew
+	machine int64 // milliseconds since 1970 at start, by the machine's clock
+	start   time.Time
+	offset  atomic.Int64 // milliseconds that Redis was ahead of the machine, as an earlier process knew
 }
 
 // NewClock returns the machine's clock, until New has read what an earlier process knew.
-func NewClock() *Clock { return &Clock{start: time.Now()} }
+func NewClock() *Clock { return &Clock{machine: time.Now().UnixMilli(), start: time.Now()} }
 
 // Now returns the clock's time in milliseconds since 1970.
 func (c *Clock) Now() int64 {
 	if now := c.Clock.Now(); now != 0 {
 		return now
 	}
-	return c.machine() + c.offset.Load()
+	return c.machine + time.Since(c.start).Milliseconds() + c.offset.Load()
 }
-
-func (c *Clock) machine() int64 { return c.start.UnixMilli() + time.Since(c.start).Milliseconds() }

@@ -121,7 +121,7 @@ func (s *Standby) sweep() {
 func (s *Standby) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	stored := binary.BigEndian.AppendUint64(nil, uint64(s.o.Clock.Now()-s.o.Clock.machine()))
+	stored := binary.BigEndian.AppendUint64(nil, uint64(s.o.Clock.Now()-time.Now().UnixMilli()))
 	stored = binary.BigEndian.AppendUint64(stored, uint64(s.mirror.incomplete.Load()))
 	return s.o.Store.Table("standby").Update(ctx, "state", func([]byte, int64) ([]byte, int64) { return stored, forever })
 }

@@ -7,7 +7,7 @@
 -- ARGV[3]  do nothing from this moment on; empty: whenever
 -- ARGV[4]  the parameters of the algorithm, 6 bytes each
 --
--- returns  1 byte: 1 it was done, 2 it was done before, 3 there was nothing to do, 0 it only read, - it came too late;
+-- returns  1 byte: 1 it was done, 2 it was done before, 0 it was not done, - it came too late;
 --          6 bytes of the clock's milliseconds; the state before the step
 
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
@@ -16,5 +16,3 @@ local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 local stamp = pack('>I6', now)
 if ARGV[3] ~= '' and now >= tonumber(ARGV[3]) then return '-' .. stamp end
--- What is found done may have been done by a step whose write replicas do not have yet.
-local nothing = (step == 'take' or step == 'peek') and 0 or 3

@@ -22,9 +22,9 @@ local function drainTo(moment)
   if moment > at then at, level = moment, drained(level, moment - at) end
 end
 
-if step == 'reset' then return (call('DEL', key) == 1 and 1 or nothing) .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
-local done = nothing
+local done = 0
 if step == 'take' then
   drainTo(now)
   if full - level >= window then level, done = level + window, 1 end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -196,6 +197,32 @@ func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
 	set(time.Hour)
 	if v := take(t, l, mailbox); !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// The answer that tells the server's clock may come so late that the next try is too late by it. Then there is one more.
+func TestTake_ClockToldLate_SentAgain(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: redistest.Alone(t).Addr, ReadTimeout: 2 * time.Second})
+	t.Cleanup(func() { _ = client.Close() })
+	take(t, limiter(t, client, throttle.DefaultPolicy()), "another") // so that there is a connection
+	client.AddHook(&slowFirst{})
+	if v := take(t, limiter(t, client, throttle.DefaultPolicy()), mailbox); !v.Allowed || v.Sent != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// slowFirst gives the first answer 1.2 s late.
+type slowFirst struct {
+	tooLate
+	once sync.Once
+}
+
+func (h *slowFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.once.Do(func() { <-time.After(1200 * time.Millisecond) })
+		return err
 	}
 }
 

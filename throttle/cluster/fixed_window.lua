@@ -16,9 +16,9 @@ local function current()
   return start, count, clock
 end
 
-if step == 'reset' then return (call('DEL', key) == 1 and 1 or nothing) .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
-local done = nothing
+local done = 0
 if step == 'take' then
   start, count = current()
   if count < limit then count, done = count + 1, 1 end

@@ -30,7 +30,7 @@ var (
 )
 
 // What was done before counts as written: replicas may not have confirmed it then.
-var wrote = redisx.Did("123")
+var wrote = redisx.Did("12")
 
 var errLate = errors.New("Redis ran the call after its deadline, and did nothing")
 
@@ -74,8 +74,11 @@ func appendNumbers(text []byte, numbers ...int64) []byte {
 	return text
 }
 
-// Do implements throttle.Home. If the server says that the call's time is over while the caller still waits, the server
-// or its clock has changed. Then the step is taken once more, by the clock that the answer told.
+// maxTries is how often a step is sent. The server says that the call's time is over while the caller still waits if its
+// clock is not known yet, or known by a slow answer, or was set. Then the step is sent again, by the clock that it told.
+const maxTries = 5
+
+// Do implements throttle.Home.
 func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Reply, error) {
 	script, params, err := scriptOf(op.By)
 	if err != nil || op.Step == throttle.StepRecall {
@@ -83,7 +86,7 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 	}
 	key = h.prefix + key + "}"
 	ctx = redisx.Call(ctx)
-	for range 2 {
+	for range maxTries {
 		end := ""
 		if op.Step != throttle.StepRelease { // which is right however late it is made
 			end = h.records.End(ctx, key)
@@ -95,8 +98,13 @@ func (h *home) Do(ctx context.Context, key string, op throttle.Op) (throttle.Rep
 			}
 			return throttle.Reply{}, err
 		}
+		if answer.Did == '0' && (op.Step == throttle.StepRelease || op.Step == throttle.StepReset) {
+			if err := h.records.Confirm(ctx, key); err != nil {
+				return throttle.Reply{}, err
+			}
+		}
 		if answer.Did != '-' {
-			return throttle.Reply{State: answer.Before, Now: answer.Now, Done: answer.Did == '1' || answer.Did == '2'}, nil
+			return throttle.Reply{State: answer.Before, Now: answer.Now, Done: answer.Did != '0'}, nil
 		}
 		if ctx.Err() != nil {
 			break

@@ -27,9 +27,9 @@ local function add(at)
   counts[i] = math.min(counts[i] + 1, 2 ^ 32 - 1)
 end
 
-if step == 'reset' then return (call('DEL', key) == 1 and 1 or nothing) .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
-local done = nothing
+local done = 0
 if step == 'take' then
   local moment, used = clock(), 0
   for i = 1, #starts do

@@ -50,7 +50,7 @@ local function add(at, id)
   if #sends > most then call('ZREM', key, table.remove(sends, 1)) end
 end
 
-local done = nothing
+local done = 0
 if step == 'take' then
   local known, sent = find(id)
   if known and moment - sent < longest then
@@ -76,7 +76,7 @@ elseif step == 'record' then
     end
   end
 elseif step == 'reset' then
-  if call('DEL', key) == 1 then done = 1 end
+  done = call('DEL', key)
 end
 -- Also where nothing else was written, so that a WAIT behind this script waits for what an earlier
 -- one wrote.
