@@ -29,7 +29,7 @@ func (c *checker) wrong(call *Call) string {
 		return "internal error"
 	case call.Status == 0 && !c.Terms.Gone:
 		return "no answer of a node that can be reached"
-	case call.Kind == storeUnavailable && c.Terms.Alone && call.decidedAlone() && !c.mayNotKnowYet(call.Span) && !c.mayHaveChanged(call):
+	case call.Kind == storeUnavailable && c.Terms.Alone && call.decidedAlone() && !c.mayNotKnowYet(call.Span) && !c.mayHaveChanged(call) && !c.mayLackReply(call):
 		return "not continued alone"
 	case call.Degraded && !c.Terms.Alone:
 		return "continued alone, which no node may"
@@ -60,6 +60,11 @@ func (c *checker) mayNotKnowYet(call Span) bool {
 // mayHaveChanged reports whether the store may have gone or come back during an email by SMTP, which then is
 // deferred.
 func (c *checker) mayHaveChanged(call *Call) bool { return call.Door && !c.held(call.Span) }
+
+// mayLackReply reports whether the fault may have begun between a step of a call, which is not made twice, and its reply.
+func (c *checker) mayLackReply(call *Call) bool {
+	return call.For != Look && slices.ContainsFunc(c.Faults, func(f Span) bool { return call.Span.From < f.From && f.From <= call.Span.To })
+}
 
 // broken is for how long after a repair calls may meet broken connections. It is a timeout of the campaign, and
 // as long again for a probe to be answered on a busy machine.

@@ -174,6 +174,12 @@ func TestJudge_Planted_IsFound(t *testing.T) {
 			noStore(r, begin+9)
 			r.Calls[len(r.Calls)-1].For = judge.Take
 		}, "answers"},
+		{"a node that lacks a reply as the fault began", func(r *judge.Run) {
+			r.Terms.Alone = true
+			noStore(r, begin-1)
+			r.Calls[len(r.Calls)-1].For = judge.Take
+		}, ""},
+		{"a node that lacks one to a look", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin-1) }, "answers"},
 		{"a node that must not continue alone", func(r *judge.Run) { noStore(r, begin+9) }, ""},
 		{"a node that does not continue alone with a key", func(r *judge.Run) {
 			r.Terms.Alone = true
