@@ -45,10 +45,8 @@ type store struct {
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
 	s = &store{prefix: c.RedisPrefix, log: log, timeout: storeTimeout(c)}
-	var clock *standby.Clock
-	ownNow := now
+	clock, ownNow := standby.NewClock(), now
 	if c.Standby() {
-		clock = standby.NewClock()
 		ownNow = clock.Now
 	}
 	own, refusals := int64(c.CacheBytes), int64(0) // the memory of the records on disk, and of the refusals by Redis

@@ -69,7 +69,7 @@ type node struct {
 	client   redis.UniversalClient
 	prober   *prober.Prober
 	store    *cache.Store
-	clock    *standby.Clock
+	clock    *redisx.Clock
 	mailbox  *throttle.Limiter
 	action   *throttle.Limiter
 	own      *throttle.Limiter // of mailbox

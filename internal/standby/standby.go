@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/prober"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -22,7 +23,7 @@ type Options struct {
 	// Store is on the node's disk. It is closed after the Standby.
 	Store *cache.Store
 	// Clock is the one that Store and the node's own limiters and stores use.
-	Clock *Clock
+	Clock *redisx.Clock
 	// Log receives a line when an outage begins and when it ends.
 	Log *slog.Logger
 }

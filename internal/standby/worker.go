@@ -130,7 +130,7 @@ func (s *Standby) save() error {
 func (s *Standby) load() error {
 	stored, err := s.o.Store.Table("standby").Get(s.work, "state")
 	if err == nil && len(stored) == 16 {
-		s.o.Clock.offset.Store(int64(binary.BigEndian.Uint64(stored)))
+		aheadOfMachine(s.o.Clock, int64(binary.BigEndian.Uint64(stored)))
 		s.mirror.incomplete.Store(int64(binary.BigEndian.Uint64(stored[8:])))
 	}
 	return errors.Join(err, s.journal.load(s.work))
