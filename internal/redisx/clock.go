@@ -8,25 +8,29 @@ import (
 // began is where this process counts time from, which no clock setting changes.
 var began = time.Now()
 
-// Clock is that of a master, by the answers that told it: never ahead of it, and behind by no more than the quickest of
-// them took.
+// Clock estimates the clock of a Redis server from its answers. It is not ahead of that clock, and behind it by at most the
+// time that the quickest answer took.
 type Clock struct {
-	ahead atomic.Int64 // microseconds since 1970 when this process began, at least; 0: not heard
+	ahead atomic.Int64 // its microseconds since 1970 when this process began, at least; 0 before the first answer
 }
 
-// Hear takes the milliseconds since 1970 that an answer told which has just come, and when it was asked for. What is known
-// is kept where the answer came later, and tells less, but not where it is impossible: then the clock was set, or runs slower.
+// Hear updates the estimate from an answer that has just arrived. now is the server's time in milliseconds since 1970, and
+// asked is when the question was sent. A slow answer tells less than the estimate, which is then kept. If the estimate is
+// impossible by the answer, the server's clock was set or runs slower, and the answer replaces it.
 func (c *Clock) Hear(now int64, asked time.Time) {
 	least, most := now*1000-time.Since(began).Microseconds(), now*1000+999-asked.Sub(began).Microseconds()
 	for {
 		known := c.ahead.Load()
-		if least <= known && known <= most || c.ahead.CompareAndSwap(known, least) {
+		if least <= known && known <= most {
+			return
+		}
+		if c.ahead.CompareAndSwap(known, least) {
 			return
 		}
 	}
 }
 
-// Now returns a millisecond since 1970 that the clock has reached just now or shortly before, 0 if it was not heard.
+// Now returns the estimate in milliseconds since 1970, 0 before the first answer.
 func (c *Clock) Now() int64 { return c.in(0) }
 
 // in is what Now will be after some time.

@@ -1,4 +1,4 @@
--- Writes to a key and changes nothing. A WAIT waits for the last write of its connection, and so for all before that.
+-- Writes to a key without changing it. WAIT waits for the last write of its connection, and so for all earlier writes.
 --
 -- KEYS[1]  the key; if it is there, it expires
 

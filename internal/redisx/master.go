@@ -48,7 +48,7 @@ func (m *master) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (m *master) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		r, ok := cmd.(run)
-		if ok && r.script == confirmScript && m.confirm == 0 {
+		if ok && r.script == confirmScript && m.confirm == 0 { // there is nothing to wait for
 			return nil
 		}
 		if ok && m.confirms(r) {

@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	_ "embed"
 	"encoding/binary"
 	"errors"
 	"strconv"
@@ -70,8 +71,18 @@ func Did(signs string) func(answer any) bool {
 	}
 }
 
-// Confirm is [Confirm] by this client.
-func (r *Records) Confirm(ctx context.Context, key string) error { return Confirm(ctx, r.client, key) }
+var (
+	//go:embed confirm.lua
+	confirmSource string
+	confirmScript = NewScript(confirmSource, func(any) bool { return true })
+)
+
+// Confirm waits until replicas have all earlier writes to a key. A caller whose script had nothing to do needs it: an earlier
+// run may have done it, unconfirmed. Without Options.Confirm it asks nothing.
+func (r *Records) Confirm(ctx context.Context, key string) error {
+	_, err := confirmScript.Run(ctx, r.client, key)
+	return err
+}
 
 // clockOf returns that of a key's master. In a Cluster, it may be known only after a call.
 func (r *Records) clockOf(key string) *Clock {
@@ -86,9 +97,9 @@ func (r *Records) clockOf(key string) *Clock {
 // Now returns what [Clock.Now] does for the clock of a key's master.
 func (r *Records) Now(key string) int64 { return r.clockOf(key).Now() }
 
-// End returns the moment by the clock of a key's master from which nobody waits for the [Call], or one a little earlier. It is
-// long ago if the clock was not heard, so that a command does nothing and its answer tells it. It is empty for a call without
-// an end.
+// End returns when the [Call] times out, by the clock of a key's master: a little early rather than late. Before the first
+// answer of the master it is 0, so that a command does nothing and its answer tells the clock. It is empty if the call has no
+// timeout.
 func (r *Records) End(ctx context.Context, key string) string {
 	end, bounded := ctx.Deadline()
 	if own := called(ctx).Add(r.timeout); r.timeout > 0 && (!bounded || own.Before(end)) {

@@ -3,7 +3,6 @@ package redisx
 import (
 	"context"
 	"crypto/sha1"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -24,23 +23,10 @@ type Script struct {
 // NewScript makes a Script. Wrote reports by the reply whether replicas must have what the
 // script wrote; nil is for a script that does not write. WAIT waits for the last write of a
 // connection, so a script that finds its work done by an earlier run must write again, as by
-// PEXPIREAT, or its caller must [Confirm].
+// PEXPIREAT, or its caller must call [Records.Confirm].
 func NewScript(source string, wrote func(reply any) bool) *Script {
 	sum := sha1.Sum([]byte(source))
 	return &Script{source: source, sha: hex.EncodeToString(sum[:]), wrote: wrote}
-}
-
-var (
-	//go:embed confirm.lua
-	confirmSource string
-	confirmScript = NewScript(confirmSource, func(any) bool { return true })
-)
-
-// Confirm waits until replicas have what was written to a key before, if the client waits for them at all. It is for who
-// finds done what it was to do, as what did it may not have been confirmed.
-func Confirm(ctx context.Context, client redis.UniversalClient, key string) error {
-	_, err := confirmScript.Run(ctx, client, key)
-	return err
 }
 
 // Run runs the script on the master of the key. It is executed once at most, also by a client that is set to repeat
