@@ -70,7 +70,7 @@ var (
 	goroutines = []held{{beside, 8}}
 )
 
-// sentinelFiles is how many connections to a Sentinel are kept besides: what dials a master asks one first.
+// sentinelFiles is how many idle connections a node keeps to a Sentinel, which it asks before it connects to a master.
 const sentinelFiles = 32
 
 // floodHeap is what the buffers of a flood's connections may keep of the heap: two garbage

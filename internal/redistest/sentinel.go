@@ -44,7 +44,8 @@ func Sentinel(t testing.TB, replicas int) *SentinelServers {
 			"sentinel failover-timeout " + masterName + " 3000",
 		}, "--sentinel")
 		sentinel.Restart()
-		// Else 1 s, 2 s and 10 s. One that asks as seldom as its limit is takes a connection that breaks for a dead master.
+		// By default 1 s, 2 s and 10 s. With one PING in down-after-milliseconds, a broken connection alone counts as a dead
+		// master.
 		sentinel.must("SENTINEL", "DEBUG", "PING-PERIOD", 200, "PUBLISH-PERIOD", 250, "INFO-PERIOD", 500)
 		s.Sentinels = append(s.Sentinels, sentinel)
 	}

@@ -74,8 +74,8 @@ func appendNumbers(text []byte, numbers ...int64) []byte {
 	return text
 }
 
-// maxTries is how often a step is sent. The server says that the call's time is over while the caller still waits if its
-// clock is not known yet, or known by a slow answer, or was set. Then the step is sent again, by the clock that it told.
+// maxTries bounds how often a step is sent. It comes too late by the server's clock, though the caller still waits, before the
+// first answer, after a slow one, or when that clock was set. It is then sent again, by the clock that the answer told.
 const maxTries = 5
 
 // Do implements throttle.Home.

@@ -61,7 +61,8 @@ func (c *checker) mayNotKnowYet(call Span) bool {
 // deferred.
 func (c *checker) mayHaveChanged(call *Call) bool { return call.Door && !c.held(call.Span) }
 
-// mayLackReply reports whether the fault may have begun between a step of a call, which is not made twice, and its reply.
+// mayLackReply reports whether the fault began during a call, and may have lost a reply. What may have been done is not
+// repeated, such as storing a code, so the call is 503.
 func (c *checker) mayLackReply(call *Call) bool {
 	return call.For != Look && slices.ContainsFunc(c.Faults, func(f Span) bool { return call.Span.From < f.From && f.From <= call.Span.To })
 }
